@@ -1,0 +1,5 @@
+accrue_sources(core base
+  error.cpp
+  log.cpp
+  message.cpp
+  nearest.cpp)

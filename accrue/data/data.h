@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage 2: takes files, gives samples: named tensors with an id (their index).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "accrue/data/named_tensors.h"
+
+namespace accrue {
+
+/// Samples that can be asked for by index. Derive from it for a source of your own.
+class Data {
+ public:
+  virtual ~Data() = default;
+
+  /// The number of samples.
+  virtual int64_t size() const = 0;
+  /// The samples `ids` (each in [0, size())), in that order: every field is [ids.size(), ...].
+  /// Called from one thread at a time; the same ids give the same values.
+  virtual NamedTensors gather(std::span<const int64_t> ids) const = 0;
+};
+
+}  // namespace accrue

@@ -1,0 +1,2 @@
+accrue_sources(torch data
+  named_tensors.cpp)

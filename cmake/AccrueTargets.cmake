@@ -1,0 +1,31 @@
+# How our own targets are compiled. Nothing here leaks to users of the library.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+find_program(ACCRUE_CCACHE ccache)
+if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ACCRUE_CCACHE})
+endif()
+
+add_library(accrue_options INTERFACE)
+target_compile_options(accrue_options INTERFACE -Wall -Wextra -Wshadow -Wno-unknown-pragmas
+  $<$<BOOL:${ACCRUE_WARNINGS_AS_ERRORS}>:-Werror>)
+if(ACCRUE_SANITIZE)
+  target_compile_options(accrue_options INTERFACE -fsanitize=${ACCRUE_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(accrue_options INTERFACE -fsanitize=${ACCRUE_SANITIZE})
+endif()
+
+# accrue_sources(core|torch FOLDER files...): sources of one stage; they are compiled as one unit.
+function(accrue_sources ring folder)
+  set(target accrue_core)
+  if(ring STREQUAL torch)
+    set(target accrue)
+  endif()
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/accrue/${folder}/)
+  target_sources(${target} PRIVATE ${ARGN})
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${folder})
+endfunction()

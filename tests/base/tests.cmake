@@ -1,0 +1,3 @@
+accrue_test(base
+  error_test.cpp
+  nearest_test.cpp)
