@@ -36,7 +36,7 @@ struct LossOptions {
 };
 
 struct TrainOptions {
-  std::optional<int64_t> epochs;   ///< exactly one of epochs and updates is set after resolving
+  std::optional<int64_t> epochs;  ///< exactly one of epochs and updates is set after resolving
   std::optional<int64_t> updates;
 };
 
@@ -51,7 +51,8 @@ struct Run {
   DataOptions data;  ///< paths are absolute
   ModelOptions model;
   BatchOptions batch;
-  PlanOptions plan;  ///< micro_batch is set; the remainder policy is `smaller` unless num_micro_steps was asked for
+  PlanOptions
+      plan;  ///< micro_batch is set; the remainder policy is `smaller` unless num_micro_steps was asked for
   LossOptions loss;
   OptimizerOptions optimizer;
   UpdateOptions update;
@@ -62,9 +63,10 @@ struct Run {
   std::string output_dir;  ///< absolute
   uint64_t seed = 0;
   std::string device = "cpu";
-  int threads = 0;          ///< resolved: at least 1
+  int threads = 0;             ///< resolved: at least 1
   std::string threads_origin;  ///< "physical cores", "affinity", "cgroup quota", "configuration", ...
-  std::vector<std::string> derivations;  ///< sentences such as "micro_batch 32 from size 256 and num_micro_steps 8"
+  std::vector<std::string>
+      derivations;  ///< sentences such as "micro_batch 32 from size 256 and num_micro_steps 8"
 };
 
 }  // namespace accrue::config
