@@ -6,6 +6,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
+# An installed program finds LibTorch where it was linked.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 find_program(ACCRUE_CCACHE ccache)
 if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ACCRUE_CCACHE})
@@ -17,6 +19,10 @@ target_compile_options(accrue_options INTERFACE -Wall -Wextra -Wshadow -Wno-unkn
 if(ACCRUE_SANITIZE)
   target_compile_options(accrue_options INTERFACE -fsanitize=${ACCRUE_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(accrue_options INTERFACE -fsanitize=${ACCRUE_SANITIZE})
+endif()
+if(ACCRUE_COVERAGE)
+  target_compile_options(accrue_options INTERFACE --coverage -fprofile-abs-path)
+  target_link_options(accrue_options INTERFACE --coverage)
 endif()
 
 # accrue_sources(core|torch FOLDER files...): sources of one stage; they are compiled as one unit.
