@@ -14,7 +14,8 @@ if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(accrue_options INTERFACE)
-target_compile_options(accrue_options INTERFACE -Wall -Wextra -Wshadow -Wno-unknown-pragmas
+target_compile_options(accrue_options INTERFACE -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-restrict  # g++ 12 warns of std::string where nothing overlaps
+ 
   $<$<BOOL:${ACCRUE_WARNINGS_AS_ERRORS}>:-Werror>)
 if(ACCRUE_SANITIZE)
   target_compile_options(accrue_options INTERFACE -fsanitize=${ACCRUE_SANITIZE} -fno-omit-frame-pointer)
@@ -30,6 +31,9 @@ function(accrue_sources ring folder)
   set(target accrue_core)
   if(ring STREQUAL torch)
     set(target accrue)
+  endif()
+  if(NOT TARGET ${target})
+    return()
   endif()
   list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/accrue/${folder}/)
   target_sources(${target} PRIVATE ${ARGN})
