@@ -1,0 +1,8 @@
+accrue_sources(torch microstep
+  context.cpp
+  loss.cpp
+  losses.cpp
+  model.cpp
+  run.cpp
+  slice.cpp
+  type_name.cpp)

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/accumulate/gradient_buffer.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_set>
+
+#include "accrue/base/error.h"
+#include "accrue/base/nearest.h"
+
+namespace accrue {
+namespace {
+
+std::mutex held_mutex;
+
+/// The parameters that some buffer holds now: two buffers on one parameter would each miss gradients.
+std::unordered_set<const void*>& held_parameters() {
+  static std::unordered_set<const void*> held;
+  return held;
+}
+
+at::ScalarType sum_type(const NamedTensor& parameter) {
+  switch (parameter.tensor.scalar_type()) {
+    case at::kFloat:
+    case at::kBFloat16:
+    case at::kHalf:
+      return at::kFloat;
+    case at::kDouble:
+      return at::kDouble;
+    default:
+      fail(message::parameter_type,
+           {{"name", parameter.name}, {"type", toString(parameter.tensor.scalar_type())}});
+  }
+}
+
+void check_dense(const NamedTensor& parameter) {
+  if (parameter.tensor.is_sparse() || !parameter.tensor.is_non_overlapping_and_dense()) {
+    fail(message::parameter_not_dense, {{"name", parameter.name}});
+  }
+}
+
+}  // namespace
+
+GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters) {
+  std::vector<std::pair<at::Device, at::ScalarType>> kinds;
+  std::vector<int64_t> lengths;
+  for (const NamedTensor& parameter : parameters) {
+    if (!parameter.tensor.requires_grad()) continue;
+    check_dense(parameter);
+    const std::pair kind(parameter.tensor.device(), sum_type(parameter));
+    const auto flat = static_cast<size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
+    if (flat == kinds.size()) {
+      kinds.push_back(kind);
+      lengths.push_back(0);
+    }
+    entries_.push_back({parameter.name, parameter.aliases, parameter.tensor, {}, flat, lengths[flat]});
+    lengths[flat] += parameter.tensor.numel();
+  }
+  if (entries_.empty()) fail(message::no_trainable_parameter);
+
+  const std::lock_guard lock(held_mutex);
+  for (const Entry& entry : entries_) {
+    if (held_parameters().contains(entry.parameter.unsafeGetTensorImpl())) {
+      fail(message::parameter_held, {{"name", entry.name}});
+    }
+  }
+  const c10::NoGradGuard no_grad;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    flats_.push_back(at::zeros({lengths[i]}, at::TensorOptions(kinds[i].first).dtype(kinds[i].second)));
+  }
+  for (Entry& entry : entries_) {
+    entry.view =
+        flats_[entry.flat].as_strided(entry.parameter.sizes(), entry.parameter.strides(), entry.offset);
+    entry.parameter.mutable_grad() = entry.view;
+    held_parameters().insert(entry.parameter.unsafeGetTensorImpl());
+  }
+  zero_versions_.resize(flats_.size());
+  mark_zero();
+}
+
+GradientBuffer::~GradientBuffer() {
+  const std::lock_guard lock(held_mutex);
+  for (Entry& entry : entries_) {
+    if (!entry.view.defined()) continue;
+    held_parameters().erase(entry.parameter.unsafeGetTensorImpl());
+    if (entry.parameter.grad().is_same(entry.view)) entry.parameter.mutable_grad() = at::Tensor();
+  }
+}
+
+const at::Tensor& GradientBuffer::operator[](std::string_view name) const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) {
+    if (entry.name == name || std::count(entry.aliases.begin(), entry.aliases.end(), name) > 0)
+      return entry.view;
+    names.push_back(entry.name);
+  }
+  fail(message::gradient_missing, {{"name", name}, {"hint", did_you_mean(name, names)}});
+}
+
+int64_t GradientBuffer::bytes() const {
+  int64_t sum = 0;
+  for (const at::Tensor& flat : flats_) sum += static_cast<int64_t>(flat.nbytes());
+  return sum;
+}
+
+int64_t GradientBuffer::num_elements() const {
+  int64_t sum = 0;
+  for (const at::Tensor& flat : flats_) sum += flat.numel();
+  return sum;
+}
+
+void GradientBuffer::zero() {
+  const c10::NoGradGuard no_grad;
+  for (at::Tensor& flat : flats_) flat.zero_();
+  mark_zero();
+}
+
+void GradientBuffer::check_views() const {
+  for (const Entry& entry : entries_) {
+    const at::Tensor& grad = entry.parameter.grad();
+    if (grad.is_same(entry.view)) continue;
+    fail(message::view_dropped, {{"name", entry.name}, {"how", grad.defined() ? "replaced" : "dropped"}});
+  }
+}
+
+void GradientBuffer::check_covers(const std::vector<NamedTensor>& parameters) const {
+  std::unordered_set<const void*> held;
+  for (const Entry& entry : entries_) held.insert(entry.parameter.unsafeGetTensorImpl());
+  for (const NamedTensor& parameter : parameters) {
+    if (!parameter.tensor.requires_grad()) continue;
+    if (held.erase(parameter.tensor.unsafeGetTensorImpl()) == 0) {
+      fail(message::parameter_not_held, {{"name", parameter.name}});
+    }
+  }
+  for (const Entry& entry : entries_) {
+    if (held.contains(entry.parameter.unsafeGetTensorImpl())) {
+      fail(message::parameter_foreign, {{"name", entry.name}});
+    }
+  }
+}
+
+bool GradientBuffer::is_zero() const {
+  for (size_t i = 0; i < flats_.size(); ++i) {
+    if (static_cast<int64_t>(flats_[i]._version()) != zero_versions_[i]) return false;
+  }
+  return true;
+}
+
+void GradientBuffer::mark_zero() {
+  for (size_t i = 0; i < flats_.size(); ++i) zero_versions_[i] = static_cast<int64_t>(flats_[i]._version());
+}
+
+std::vector<int64_t> GradientBuffer::versions() const {
+  std::vector<int64_t> list;
+  list.reserve(flats_.size());
+  for (const at::Tensor& flat : flats_) list.push_back(static_cast<int64_t>(flat._version()));
+  return list;
+}
+
+}  // namespace accrue

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/accumulate/window.h"
+
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/full_like.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "accrue/accumulate/window_state.h"
+#include "accrue/base/error.h"
+
+namespace accrue {
+namespace {
+
+std::string describe(const std::vector<TermSum>& terms) {
+  std::ostringstream text;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    text << (i == 0 ? "" : ", ") << '"' << terms[i].name << "\" (coefficient " << terms[i].coefficient << ")";
+  }
+  return text.str();
+}
+
+std::vector<TermSum> headings(const LossTerms& terms) {
+  std::vector<TermSum> list;
+  for (const LossTerm& term : terms) list.push_back({term.name, 0, 0, term.coefficient});
+  return list;
+}
+
+bool same_headings(const std::vector<TermSum>& known, const LossTerms& terms) {
+  if (known.size() != terms.size()) return false;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (known[i].name != terms[i].name || known[i].coefficient != terms[i].coefficient) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Window::Window(GradientBuffer& gradients, WindowOptions options)
+    : Window(gradients, nullptr, std::move(options)) {}
+
+Window::Window(GradientBuffer& gradients, const Model& model, WindowOptions options)
+    : Window(gradients, &model, std::move(options)) {}
+
+Window::Window(GradientBuffer& gradients, const Model* model, WindowOptions options)
+    : gradients_(gradients), options_(std::move(options)) {
+  if (options_.num_micro_steps && *options_.num_micro_steps < 1) {
+    fail(message::micro_steps_not_positive, {{"got", *options_.num_micro_steps}});
+  }
+  for (const double weight : options_.term_weights) {
+    if (!std::isfinite(weight) || weight < 0)
+      fail(message::bad_weight, {{"term", "declared"}, {"got", weight}});
+  }
+  if (gradients_.window_open_) fail(message::window_second);
+  gradients_.check_views();
+  if (model != nullptr) {
+    gradients_.check_covers(model->parameters());
+    model_ = *model;
+    start_ = std::make_unique<State>(*model_);
+    if (options_.skip_non_finite_loss || options_.snapshot) before_micro_ = std::make_unique<State>(*model_);
+  }
+  if (!gradients_.is_zero()) gradients_.zero();
+  buffer_versions_ = gradients_.versions();
+  for (const GradientBuffer::Entry& entry : gradients_.entries()) {
+    parameter_versions_.push_back(static_cast<int64_t>(entry.parameter._version()));
+  }
+  gradients_.window_open_ = true;
+}
+
+Window::~Window() {
+  gradients_.window_open_ = false;
+  if (state_ == WindowState::applied || (state_ == WindowState::open && !broken_)) return;
+  gradients_.zero();
+  if (start_) start_->restore();
+}
+
+void Window::require(bool condition, const char* verb) const {
+  if (broken_) fail(message::window_broken, {{"verb", verb}});
+  if (!condition) {
+    fail(message::window_state, {{"verb", verb}, {"state", name_of(state_)}, {"count", num_micro_steps_}});
+  }
+}
+
+/// Between micro-steps nobody else may write to the buffer or to a parameter.
+void Window::require_untouched() const {
+  gradients_.check_views();
+  if (gradients_.versions() != buffer_versions_) fail(message::window_touched);
+  for (size_t i = 0; i < parameter_versions_.size(); ++i) {
+    const GradientBuffer::Entry& entry = gradients_.entries()[i];
+    if (static_cast<int64_t>(entry.parameter._version()) != parameter_versions_[i]) {
+      fail(message::parameter_changed, {{"name", entry.name}});
+    }
+  }
+}
+
+/// The factor of each term's sum in the backward: coefficient, times W / W_t where several terms share one
+/// division.
+std::vector<double> Window::seeds(const LossTerms& terms) const {
+  std::vector<double> factors;
+  const double common = terms.size() > 1 && options_.reduction == Reduction::exact ? weight() : 0;
+  for (size_t t = 0; t < terms.size(); ++t) {
+    double factor = terms[t].coefficient;
+    if (terms[t].weight == 0) {
+      factor = 0;
+    } else if (options_.reduction == Reduction::micro_mean) {
+      factor /= terms[t].weight;
+    } else if (terms.size() > 1) {
+      factor *= common / options_.term_weights[t];
+    }
+    factors.push_back(factor);
+  }
+  return factors;
+}
+
+void Window::note(const LossTerms& terms, std::span<const int64_t> ids) {
+  Micro micro;
+  for (size_t t = 0; t < terms.size(); ++t) {
+    micro.sums.push_back(terms[t].sum.detach());
+    micro.weights.push_back(terms[t].weight);
+    terms_[t].weight += terms[t].weight;
+  }
+  micros_.push_back(std::move(micro));
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+  buffer_versions_ = gradients_.versions();
+  ++num_micro_steps_;
+  state_ = WindowState::adding;
+  if (before_micro_) before_micro_ = std::make_unique<State>(*model_);
+  if (options_.num_micro_steps == num_micro_steps_ + num_skipped_) close();
+}
+
+Added Window::skip(Added how) {
+  ++num_skipped_;
+  if (before_micro_) before_micro_->restore();
+  buffer_versions_ = gradients_.versions();
+  if (state_ == WindowState::open) state_ = WindowState::adding;
+  if (options_.num_micro_steps == num_micro_steps_ + num_skipped_) close();
+  return how;
+}
+
+bool Window::is_finite(const LossTerms& terms) const {
+  for (const LossTerm& term : terms) {
+    if (term.weight > 0 && !std::isfinite(term.sum.item<double>())) return false;
+  }
+  return true;
+}
+
+template <class Backward>
+Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Backward& backward) {
+  require(state_ == WindowState::open || state_ == WindowState::adding, "add to");
+  require_untouched();
+  check_terms(terms);
+  if (terms_.empty()) terms_ = headings(terms);
+  if (!same_headings(terms_, terms)) {
+    fail(message::terms_changed, {{"got", describe(headings(terms))}, {"expected", describe(terms_)}});
+  }
+  if (terms.size() > 1 && options_.term_weights.empty() && options_.reduction == Reduction::exact) {
+    fail(message::weights_undeclared, {{"count", terms.size()}});
+  }
+  if (!options_.term_weights.empty() && options_.term_weights.size() != terms.size()) {
+    fail(message::declared_count, {{"declared", options_.term_weights.size()}, {"count", terms.size()}});
+  }
+  if (options_.skip_non_finite_loss && !is_finite(terms)) return skip(Added::skipped_non_finite_loss);
+
+  if (options_.snapshot) {
+    snapshot_.resize(gradients_.flats().size());
+    for (size_t i = 0; i < snapshot_.size(); ++i) {
+      if (snapshot_[i].defined()) {
+        snapshot_[i].copy_(gradients_.flats()[i]);
+      } else {
+        snapshot_[i] = gradients_.flats()[i].clone();
+      }
+    }
+  }
+  const auto put_back = [this] {
+    for (size_t i = 0; i < snapshot_.size(); ++i) at::Tensor(gradients_.flats()[i]).copy_(snapshot_[i]);
+    buffer_versions_ = gradients_.versions();
+  };
+  try {
+    backward();
+    gradients_.check_views();
+  } catch (...) {
+    if (options_.snapshot) {
+      put_back();
+      if (before_micro_) before_micro_->restore();
+    } else {
+      broken_ = true;
+    }
+    throw;
+  }
+  if (options_.snapshot && options_.skip_non_finite_loss && !gradients_finite()) {
+    put_back();
+    return skip(Added::skipped_non_finite_gradient);
+  }
+  note(terms, ids);
+  return Added::added;
+}
+
+Added Window::add(const LossTerms& terms, std::span<const int64_t> ids) {
+  return run(terms, ids, [&] {
+    const std::vector<double> factors = seeds(terms);
+    torch::autograd::variable_list roots;
+    torch::autograd::variable_list root_gradients;
+    for (size_t t = 0; t < terms.size(); ++t) {
+      if (factors[t] == 0) continue;
+      if (!terms[t].sum.requires_grad()) fail(message::no_graph, {{"term", terms[t].name}});
+      roots.push_back(terms[t].sum);
+      root_gradients.push_back(factors[t] == 1 ? at::Tensor() : at::full_like(terms[t].sum, factors[t]));
+    }
+    if (!roots.empty()) torch::autograd::backward(roots, root_gradients);
+  });
+}
+
+Added Window::add_gradients(std::span<const at::Tensor> gradients, const at::Tensor& sum, double weight,
+                            std::span<const int64_t> ids) {
+  if (!terms_.empty() && terms_.size() != 1) fail(message::one_term_only, {{"count", terms_.size()}});
+  const std::vector<GradientBuffer::Entry>& entries = gradients_.entries();
+  if (gradients.size() != entries.size()) {
+    fail(message::gradients_count, {{"got", gradients.size()}, {"expected", entries.size()}});
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!gradients[i].defined() || gradients[i].sizes() == entries[i].parameter.sizes()) continue;
+    std::ostringstream got;
+    std::ostringstream expected;
+    got << gradients[i].sizes();
+    expected << entries[i].parameter.sizes();
+    fail(message::gradient_shape,
+         {{"name", entries[i].name}, {"got", got.str()}, {"expected", expected.str()}});
+  }
+  const LossTerms terms = {{.name = terms_.empty() ? "loss" : terms_[0].name,
+                            .sum = sum,
+                            .weight = weight,
+                            .coefficient = terms_.empty() ? 1 : terms_[0].coefficient}};
+  return run(terms, ids, [&] {
+    const c10::NoGradGuard no_grad;
+    const double factor = seeds(terms)[0];
+    for (size_t i = 0; factor != 0 && i < entries.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      at::Tensor view = entries[i].view;
+      view.add_(factor == 1 ? gradients[i] : gradients[i].mul(factor));
+    }
+  });
+}
+
+}  // namespace accrue

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a window ends, and what it answers then.
+#include <ATen/ops/aminmax.h>
+
+#include <cmath>
+#include <limits>
+
+#include "accrue/accumulate/window.h"
+#include "accrue/accumulate/window_state.h"
+#include "accrue/base/error.h"
+
+namespace accrue {
+
+void Window::close() {
+  require(state_ == WindowState::open || state_ == WindowState::adding, "close");
+  check_declared_weights();
+  state_ = WindowState::whole;
+}
+
+void Window::close_divided_by(int64_t num_micro_steps) {
+  if (num_micro_steps < 1) fail(message::micro_steps_not_positive, {{"got", num_micro_steps}});
+  close();
+  divided_by_ = static_cast<double>(num_micro_steps);
+}
+
+/// The seeds of several terms rest on the declared weights, so they must have come true.
+void Window::check_declared_weights() const {
+  if (options_.reduction != Reduction::exact || num_skipped_ > 0) return;
+  for (size_t t = 0; t < terms_.size() && t < options_.term_weights.size(); ++t) {
+    const double declared = options_.term_weights[t];
+    // Sums of counts are exact below 2^53; weights with fractions may round once a micro-step.
+    if (std::abs(declared - terms_[t].weight) > 1e-9 * std::max(std::abs(declared), 1.0)) {
+      fail(message::weights_differ,
+           {{"term", terms_[t].name}, {"declared", declared}, {"got", terms_[t].weight}});
+    }
+  }
+}
+
+void Window::clear() {
+  gradients_.zero();
+  buffer_versions_ = gradients_.versions();
+  broken_ = false;
+  num_micro_steps_ = 0;
+  num_skipped_ = 0;
+  divided_by_ = 0;
+  ids_.clear();
+  terms_.clear();
+  micros_.clear();
+  if (start_) start_->restore();
+}
+
+void Window::restart() {
+  if (state_ == WindowState::applied) require(false, "restart");
+  clear();
+  state_ = WindowState::open;
+}
+
+void Window::restart_checked() {
+  restart();
+  options_.snapshot = true;
+  options_.skip_non_finite_loss = true;
+  if (model_) before_micro_ = std::make_unique<State>(*model_);
+}
+
+double Window::weight() const {
+  if (options_.reduction == Reduction::micro_mean) {
+    int64_t contributing = 0;
+    for (const Micro& micro : micros_) {
+      bool any = false;
+      for (const double weight : micro.weights) any = any || weight > 0;
+      contributing += any ? 1 : 0;
+    }
+    return divided_by_ > 0 ? divided_by_ : static_cast<double>(contributing);
+  }
+  double sum = 0;
+  if (!options_.term_weights.empty() && (terms_.size() > 1 || terms_.empty())) {
+    for (const double declared : options_.term_weights) {
+      if (sum == 0) sum = declared;
+    }
+  } else {
+    for (const TermSum& term : terms_) {
+      if (sum == 0) sum = term.weight;
+    }
+  }
+  if (divided_by_ > 0 && num_micro_steps_ > 0) sum *= divided_by_ / static_cast<double>(num_micro_steps_);
+  return sum;
+}
+
+std::vector<TermSum> Window::term_sums() const {
+  std::vector<TermSum> sums = terms_;
+  for (size_t t = 0; t < sums.size(); ++t) {
+    sums[t].weight = 0;
+    for (const Micro& micro : micros_) {
+      if (micro.weights[t] == 0) continue;
+      const double sum = micro.sums[t].item<double>();
+      const bool mean = options_.reduction == Reduction::micro_mean;
+      sums[t].sum += mean ? sum / micro.weights[t] : sum;
+      sums[t].weight += mean ? 1 : micro.weights[t];
+    }
+  }
+  return sums;
+}
+
+double Window::loss() const {
+  return loss_of(term_sums());
+}
+
+double Window::last_micro_loss() const {
+  if (micros_.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<TermSum> last = terms_;
+  for (size_t t = 0; t < last.size(); ++t) {
+    last[t].weight = micros_.back().weights[t];
+    last[t].sum = last[t].weight == 0 ? 0 : micros_.back().sums[t].item<double>();
+  }
+  return loss_of(last);
+}
+
+double loss_of(const std::vector<TermSum>& terms) {
+  double loss = 0;
+  bool any = false;
+  for (const TermSum& term : terms) {
+    if (term.weight == 0) continue;
+    loss += term.coefficient * term.sum / term.weight;
+    any = true;
+  }
+  return any ? loss : std::numeric_limits<double>::quiet_NaN();
+}
+
+bool Window::gradients_finite() const {
+  for (const at::Tensor& flat : gradients_.flats()) {
+    if (flat.numel() == 0) continue;
+    const auto [least, greatest] = at::aminmax(flat);
+    if (!std::isfinite(least.item<double>()) || !std::isfinite(greatest.item<double>())) return false;
+  }
+  return true;
+}
+
+void Window::mark_applied() {
+  state_ = WindowState::applied;
+  gradients_.window_open_ = false;
+}
+
+void Window::mark_skipped() {
+  gradients_.zero();
+  if (start_) start_->restore();
+  mark_applied();
+}
+
+}  // namespace accrue

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/accumulate/window_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
+
+#include <mutex>
+
+namespace accrue {
+
+std::string_view name_of(WindowState state) {
+  switch (state) {
+    case WindowState::open:
+      return "open";
+    case WindowState::adding:
+      return "adding";
+    case WindowState::whole:
+      return "whole";
+    case WindowState::applied:
+      return "applied";
+  }
+  return "unknown";
+}
+
+Window::State::State(const Model& model) {
+  for (const NamedTensor& buffer : model.buffers()) {
+    buffers_.emplace_back(buffer.tensor, buffer.tensor.detach().clone());
+  }
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator_ = generator.get_state();
+}
+
+void Window::State::restore() const {
+  const c10::NoGradGuard no_grad;
+  for (const auto& [buffer, copy] : buffers_) buffer.detach().copy_(copy);
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(generator_);
+}
+
+}  // namespace accrue

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace accrue {
+
+/// What a layer may know about the micro-step in which it runs, so that its random numbers depend on seed,
+/// update and sample and not on the split.
+struct MicroStepContext {
+  uint64_t seed = 0;
+  int64_t update = 0;                     ///< number of the update that this micro-step works for
+  std::span<const int64_t> sample_ids;    ///< [n]
+  std::span<const int64_t> offsets = {};  ///< [n + 1] for end-to-end fields, else empty
+};
+
+/// The context of the micro-step that runs on this thread, or null.
+const MicroStepContext* current_context() noexcept;
+
+/// Sets the context of this thread for a scope; nests.
+class ContextScope {
+ public:
+  explicit ContextScope(const MicroStepContext& context) noexcept;
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  const MicroStepContext* outer_;
+};
+
+}  // namespace accrue

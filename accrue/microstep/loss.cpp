@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/microstep/loss.h"
+
+#include <ATen/ops/mul.h>
+
+#include <cmath>
+
+#include "accrue/base/error.h"
+
+namespace accrue {
+
+LossTerm from_mean(const at::Tensor& mean, double count) {
+  if (!mean.defined() || mean.dim() != 0) {
+    fail(message::mean_not_scalar, {{"dims", mean.defined() ? mean.dim() : int64_t{-1}}});
+  }
+  if (!std::isfinite(count) || count < 0) fail(message::bad_weight, {{"term", "loss"}, {"got", count}});
+  return {.name = "loss", .sum = at::mul(mean, count), .weight = count};
+}
+
+void check_terms(const LossTerms& terms) {
+  if (terms.empty()) fail(message::no_terms);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const LossTerm& term = terms[i];
+    if (!term.sum.defined() || term.sum.dim() != 0) {
+      fail(message::sum_not_scalar,
+           {{"term", term.name}, {"dims", term.sum.defined() ? term.sum.dim() : int64_t{-1}}});
+    }
+    if (!std::isfinite(term.weight) || term.weight < 0) {
+      fail(message::bad_weight, {{"term", term.name}, {"got", term.weight}});
+    }
+    if (!std::isfinite(term.coefficient)) {
+      fail(message::bad_coefficient, {{"term", term.name}, {"got", term.coefficient}});
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (terms[j].name == term.name) fail(message::term_twice, {{"term", term.name}});
+    }
+  }
+}
+
+}  // namespace accrue

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "accrue/microstep/model.h"
+
+namespace accrue {
+
+/// One additive part of a loss: the plain sum over the micro-batch and what it is to be divided by, both from
+/// the same mask. The loss of a batch is the sum over terms of coefficient * (sum of sums) / (sum of
+/// weights).
+struct LossTerm {
+  std::string name = "loss";
+  at::Tensor sum;     ///< 0-dim, with the graph
+  double weight = 0;  ///< samples, elements or counted tokens; never negative
+  double coefficient = 1;
+};
+
+using LossTerms = std::vector<LossTerm>;
+
+/// How the micro-batches of a window are put together.
+enum class Reduction {
+  exact,       ///< one division by the weight of the whole batch
+  micro_mean,  ///< mean over micro-batches of their means: reproduces runs of other tools, wrong for uneven
+               ///< ones
+};
+
+/// A loss as the engine uses it.
+struct Loss {
+  std::string name = "loss";
+  /// The terms of one micro-batch.
+  std::function<LossTerms(const Outputs&, const MicroBatch&)> terms;
+  /// The weight of each term of a whole batch if the data alone tell it, else empty. With several terms every
+  /// weight must be known before the window's first backward.
+  std::function<std::vector<double>(const Batch&)> weigh;
+};
+
+/// A term from a mean over `count` samples, elements or tokens, for a user's loss that reduces by mean.
+/// Throws ArgumentError for a count that is not finite or negative, or a mean that is not 0-dim.
+LossTerm from_mean(const at::Tensor& mean, double count);
+
+/// All weights of `terms` as numbers, checked: finite, not negative, a defined 0-dim sum, unique names.
+/// Throws ArgumentError that names the term.
+void check_terms(const LossTerms& terms);
+
+}  // namespace accrue

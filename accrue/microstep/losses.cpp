@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/microstep/losses.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/huber_loss.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/l1_loss.h>
+#include <ATen/ops/mse_loss.h>
+#include <c10/util/Exception.h>
+
+#include <sstream>
+
+#include "accrue/base/error.h"
+
+namespace accrue::loss {
+namespace {
+
+constexpr int64_t kIgnored = -100;
+
+std::string shape_text(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.sizes();
+  return text.str();
+}
+
+/// Elementwise losses: [n, ...] against [n, ...], never broadcast.
+void check_same_shape(const char* loss, const at::Tensor& prediction, const at::Tensor& target) {
+  if (prediction.sizes() != target.sizes()) {
+    fail(message::shapes_differ,
+         {{"loss", loss}, {"prediction", shape_text(prediction)}, {"target", shape_text(target)}});
+  }
+  if (!prediction.is_floating_point()) {
+    fail(message::prediction_not_float, {{"loss", loss}, {"type", toString(prediction.scalar_type())}});
+  }
+}
+
+LossTerms elements(at::Tensor sum, const at::Tensor& target) {
+  return {{.name = "loss", .sum = std::move(sum), .weight = static_cast<double>(target.numel())}};
+}
+
+void check_label_smoothing(double label_smoothing) {
+  if (!(label_smoothing >= 0 && label_smoothing < 1)) {
+    fail(message::label_smoothing_range, {{"got", label_smoothing}});
+  }
+}
+
+/// Targets [m] as int64 on the CPU, contiguous.
+at::Tensor host_targets(const at::Tensor& target) {
+  if (!at::isIntegralType(target.scalar_type(), /*includeBool=*/false)) {
+    fail(message::target_not_integer, {{"type", toString(target.scalar_type())}});
+  }
+  return target.detach().to(at::Device(at::kCPU), at::kLong).contiguous();
+}
+
+/// How many of the targets are not `ignore_index`; with `num_classes` they are checked against it.
+int64_t count_targets_checked(const at::Tensor& host, int64_t ignore_index, int64_t num_classes) {
+  const int64_t* values = host.const_data_ptr<int64_t>();
+  int64_t counted = 0;
+  for (int64_t i = 0; i < host.numel(); ++i) {
+    if (values[i] == ignore_index) continue;
+    if (num_classes >= 0 && (values[i] < 0 || values[i] >= num_classes)) {
+      fail(message::target_out_of_range, {{"row", i}, {"got", values[i]}, {"classes", num_classes}});
+    }
+    ++counted;
+  }
+  return counted;
+}
+
+double class_weight_sum(const at::Tensor& class_weights, const at::Tensor& host, int64_t ignore_index) {
+  const at::Tensor weights = class_weights.detach().to(at::Device(at::kCPU), at::kDouble).contiguous();
+  const double* per_class = weights.const_data_ptr<double>();
+  const int64_t* values = host.const_data_ptr<int64_t>();
+  double sum = 0;
+  for (int64_t i = 0; i < host.numel(); ++i) sum += values[i] == ignore_index ? 0 : per_class[values[i]];
+  return sum;
+}
+
+void check_class_weights(const at::Tensor& class_weights, int64_t num_classes) {
+  if (class_weights.dim() != 1 || class_weights.size(0) != num_classes) {
+    fail(message::class_weights_shape, {{"shape", shape_text(class_weights)}, {"classes", num_classes}});
+  }
+  const at::Tensor host = class_weights.detach().to(at::Device(at::kCPU), at::kDouble).contiguous();
+  for (int64_t c = 0; c < num_classes; ++c) {
+    const double weight = host.const_data_ptr<double>()[c];
+    if (!(weight >= 0) || std::isinf(weight))
+      fail(message::class_weight_value, {{"class", c}, {"got", weight}});
+  }
+}
+
+}  // namespace
+
+LossTerms mse(const at::Tensor& prediction, const at::Tensor& target) {
+  check_same_shape("mse", prediction, target);
+  return elements(at::mse_loss(prediction, target, at::Reduction::Sum), target);
+}
+
+LossTerms l1(const at::Tensor& prediction, const at::Tensor& target) {
+  check_same_shape("l1", prediction, target);
+  return elements(at::l1_loss(prediction, target, at::Reduction::Sum), target);
+}
+
+LossTerms huber(const at::Tensor& prediction, const at::Tensor& target, double delta) {
+  check_same_shape("huber", prediction, target);
+  if (!(delta > 0) || std::isinf(delta)) fail(message::huber_delta, {{"got", delta}});
+  return elements(at::huber_loss(prediction, target, at::Reduction::Sum, delta), target);
+}
+
+LossTerms binary_cross_entropy(const at::Tensor& logits, const at::Tensor& target) {
+  check_same_shape("binary_cross_entropy", logits, target);
+  return elements(at::binary_cross_entropy_with_logits(logits, target, {}, {}, at::Reduction::Sum), target);
+}
+
+LossTerms cross_entropy(const at::Tensor& logits, const at::Tensor& target,
+                        const CrossEntropyOptions& options) {
+  check_label_smoothing(options.label_smoothing);
+  const bool shapes_fit = logits.dim() >= 2 && target.dim() == logits.dim() - 1 &&
+                          logits.size(0) == target.size(0) &&
+                          logits.sizes().slice(2) == target.sizes().slice(1);
+  if (!shapes_fit) {
+    fail(message::cross_entropy_shapes, {{"logits", shape_text(logits)}, {"target", shape_text(target)}});
+  }
+  if (!logits.is_floating_point()) {
+    fail(message::prediction_not_float,
+         {{"loss", "cross_entropy"}, {"type", toString(logits.scalar_type())}});
+  }
+  const int64_t num_classes = logits.size(1);
+  const at::Tensor host = host_targets(target);
+  const auto counted = static_cast<double>(count_targets_checked(host, options.ignore_index, num_classes));
+  double weight = counted;
+  if (options.class_weights.defined()) {
+    check_class_weights(options.class_weights, num_classes);
+    weight = class_weight_sum(options.class_weights, host, options.ignore_index);
+  }
+  at::Tensor sum = at::cross_entropy_loss(logits, target.to(at::kLong), options.class_weights,
+                                          at::Reduction::Sum, options.ignore_index, options.label_smoothing);
+  return {{.name = "loss", .sum = std::move(sum), .weight = weight}};
+}
+
+LossTerms token_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& mask,
+                              double label_smoothing) {
+  if (logits.dim() != 3 || labels.dim() != 2 || logits.size(0) != labels.size(0) ||
+      logits.size(1) != labels.size(1) || (mask.defined() && mask.sizes() != labels.sizes())) {
+    fail(message::token_shapes, {{"logits", shape_text(logits)},
+                                 {"labels", shape_text(labels)},
+                                 {"mask", mask.defined() ? shape_text(mask) : "none"}});
+  }
+  const int64_t num_targets = labels.size(1) - 1;
+  const int64_t vocabulary = logits.size(2);
+  at::Tensor targets = labels.to(at::kLong);
+  if (mask.defined()) targets = targets.masked_fill(mask.to(labels.device()).eq(0), kIgnored);
+  targets = targets.narrow(1, 1, std::max<int64_t>(num_targets, 0)).reshape({-1});
+  const at::Tensor predicting =
+      logits.narrow(1, 0, std::max<int64_t>(num_targets, 0)).reshape({-1, vocabulary});
+  return cross_entropy(predicting, targets, {.label_smoothing = label_smoothing, .ignore_index = kIgnored});
+}
+
+int64_t count_targets(const at::Tensor& labels, const at::Tensor& mask) {
+  if (labels.dim() != 2 || (mask.defined() && mask.sizes() != labels.sizes())) {
+    fail(message::token_shapes, {{"logits", "not given"},
+                                 {"labels", shape_text(labels)},
+                                 {"mask", mask.defined() ? shape_text(mask) : "none"}});
+  }
+  at::Tensor targets = labels;
+  if (mask.defined()) targets = labels.masked_fill(mask.to(labels.device()).eq(0), kIgnored);
+  return count_targets_checked(host_targets(targets.narrow(1, 1, std::max<int64_t>(labels.size(1) - 1, 0))),
+                               kIgnored, -1);
+}
+
+}  // namespace accrue::loss
+
+namespace accrue {
+namespace {
+
+using ElementLoss = LossTerms (*)(const at::Tensor&, const at::Tensor&);
+
+Loss element_loss(std::string name, ElementLoss terms, const std::string& target) {
+  return {
+      .name = std::move(name),
+      .terms = [terms, target](const Outputs& outputs,
+                               const MicroBatch& micro) { return terms(outputs.tensor(), micro[target]); },
+      .weigh =
+          [target](const Batch& batch) {
+            return std::vector<double>{static_cast<double>(batch[target].numel())};
+          }};
+}
+
+}  // namespace
+
+Loss mse_loss(std::string target) {
+  return element_loss("mse", loss::mse, target);
+}
+
+Loss l1_loss(std::string target) {
+  return element_loss("l1", loss::l1, target);
+}
+
+Loss binary_cross_entropy_loss(std::string target) {
+  return element_loss("binary_cross_entropy", loss::binary_cross_entropy, target);
+}
+
+Loss huber_loss(double delta, std::string target) {
+  Loss huber = element_loss("huber", loss::mse, target);
+  huber.terms = [delta, target](const Outputs& outputs, const MicroBatch& micro) {
+    return loss::huber(outputs.tensor(), micro[target], delta);
+  };
+  return huber;
+}
+
+Loss cross_entropy_loss(loss::CrossEntropyOptions options, std::string target) {
+  return {.name = "cross_entropy",
+          .terms =
+              [options, target](const Outputs& outputs, const MicroBatch& micro) {
+                return loss::cross_entropy(outputs.tensor(), micro[target], options);
+              },
+          .weigh = {}};
+}
+
+Loss token_cross_entropy_loss(std::string labels, std::string mask) {
+  const auto mask_of = [mask](const Batch& batch) {
+    const at::Tensor* tensor = batch.fields().find(mask);
+    return tensor ? *tensor : at::Tensor();
+  };
+  return {.name = "token_cross_entropy",
+          .terms =
+              [labels, mask_of](const Outputs& outputs, const MicroBatch& micro) {
+                return loss::token_cross_entropy(outputs.tensor(), micro[labels], mask_of(micro));
+              },
+          .weigh =
+              [labels, mask_of](const Batch& batch) {
+                return std::vector<double>{
+                    static_cast<double>(loss::count_targets(batch[labels], mask_of(batch)))};
+              }};
+}
+
+}  // namespace accrue

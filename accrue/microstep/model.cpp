@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/microstep/model.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "accrue/base/error.h"
+#include "accrue/base/nearest.h"
+
+namespace accrue {
+
+const at::Tensor& Outputs::tensor() const {
+  if (tensors_.size() == 1) return tensors_.begin()->second;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  fail(message::outputs_not_one, {{"count", tensors_.size()}, {"names", join(names)}});
+}
+
+void add_tensor(std::vector<NamedTensor>& list, const std::string& name, const at::Tensor& tensor) {
+  const auto same = std::find_if(list.begin(), list.end(),
+                                 [&](const NamedTensor& entry) { return entry.tensor.is_same(tensor); });
+  if (same == list.end()) {
+    list.push_back({name, tensor, {}});
+  } else {
+    same->aliases.push_back(name);
+  }
+}
+
+std::vector<NamedTensor> trainable_parameters(const Model& model) {
+  std::vector<NamedTensor> trainable;
+  const std::vector<NamedTensor> all = model.parameters();
+  std::copy_if(all.begin(), all.end(), std::back_inserter(trainable),
+               [](const NamedTensor& parameter) { return parameter.tensor.requires_grad(); });
+  return trainable;
+}
+
+}  // namespace accrue

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage 5: takes a model, a loss and one group of samples, gives loss terms.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "accrue/batch/batch.h"
+
+namespace accrue {
+
+/// What a model gives: one tensor, or several by name.
+class Outputs {
+ public:
+  Outputs(at::Tensor output)
+      : tensors_{{"output", std::move(output)}} {}                 // NOLINT(google-explicit-constructor)
+  Outputs(NamedTensors outputs) : tensors_(std::move(outputs)) {}  // NOLINT(google-explicit-constructor)
+
+  /// The only output; throws ArgumentError if there are several.
+  const at::Tensor& tensor() const;
+  const at::Tensor& operator[](std::string_view name) const { return tensors_[name]; }
+  const NamedTensors& tensors() const noexcept { return tensors_; }
+
+ private:
+  NamedTensors tensors_;
+};
+
+/// A parameter or buffer with every name that the model has for it (a tied tensor stands once).
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+  std::vector<std::string> aliases;
+};
+
+/// A module's place and type, for messages about layers that couple samples or draw random numbers.
+struct ModuleInfo {
+  std::string path;  ///< "" for the root
+  std::string kind;  ///< the class's name, such as "torch::nn::BatchNorm1dImpl"
+};
+
+/// What the engine sees of a model. It shares the model's tensors and never replaces a parameter object.
+/// Made by `adapt` (module_adapter.h) from a torch module, or filled by hand. Copies are cheap and refer to
+/// the same model.
+struct Model {
+  std::string name = "model";
+  std::function<Outputs(const MicroBatch&)> forward;
+  std::function<std::vector<NamedTensor>()> parameters;
+  std::function<std::vector<NamedTensor>()> buffers = [] { return std::vector<NamedTensor>{}; };
+  std::function<void(bool)> train = [](bool) {};  ///< training mode on or off
+  std::function<bool()> is_training = [] { return true; };
+  std::function<std::vector<ModuleInfo>()> modules = [] { return std::vector<ModuleInfo>{}; };
+  bool takes_offsets = false;  ///< reads end-to-end fields [tokens, ...] with "offsets" [n + 1]
+};
+
+/// Puts a tensor into `list`, or its name among the aliases of the entry that is the same tensor.
+void add_tensor(std::vector<NamedTensor>& list, const std::string& name, const at::Tensor& tensor);
+
+/// The parameters with requires_grad, in the model's order.
+std::vector<NamedTensor> trainable_parameters(const Model& model);
+
+}  // namespace accrue

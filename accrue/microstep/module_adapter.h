@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <typeinfo>
+#include <utility>
+
+#include "accrue/microstep/model.h"
+
+namespace accrue {
+
+/// The readable name of a C++ type.
+std::string type_name(const std::type_info& type);
+
+/// A list of named tensors from a torch `named_parameters()` or `named_buffers()`.
+template <class OrderedDict>
+std::vector<NamedTensor> named_tensors(const OrderedDict& dict) {
+  std::vector<NamedTensor> list;
+  for (const auto& item : dict) {
+    if (item.value().defined()) add_tensor(list, item.key(), item.value());
+  }
+  return list;
+}
+
+/// The engine's view of a torch module. `module` is a module holder (torch::nn::Linear) or a shared pointer
+/// to a module; it is kept alive. `forward(module, micro)` gives the outputs, a tensor or `Outputs`.
+template <class Module, class Forward>
+Model adapt(Module module, Forward forward, std::string name = "") {
+  Model model;
+  auto& root = *module;
+  model.name = name.empty() ? type_name(typeid(root)) : std::move(name);
+  model.forward = [module, forward](const MicroBatch& micro) mutable -> Outputs {
+    return forward(module, micro);
+  };
+  model.parameters = [module] { return named_tensors(module->named_parameters()); };
+  model.buffers = [module] { return named_tensors(module->named_buffers()); };
+  model.train = [module](bool on) mutable { module->train(on); };
+  model.is_training = [module] { return module->is_training(); };
+  model.modules = [module] {
+    std::vector<ModuleInfo> list;
+    for (const auto& item : module->named_modules()) {
+      const auto& part = *item.value();
+      list.push_back({item.key(), type_name(typeid(part))});
+    }
+    return list;
+  };
+  return model;
+}
+
+/// As above, for a module whose `forward` takes the one field called `input`.
+template <class Module>
+Model adapt(Module module, const char* input = "x", std::string name = "") {
+  return adapt(
+      std::move(module),
+      [input = std::string(input)](Module& self, const MicroBatch& micro) {
+        return self->forward(micro[input]);
+      },
+      std::move(name));
+}
+
+}  // namespace accrue

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage 7: takes a whole window, gives an update result: a reading pass (norm, finite?) and a writing pass
+// (divide, clip, optimizer, zero).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "accrue/accumulate/window.h"
+#include "accrue/update/update_options.h"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace accrue {
+
+/// Wall time of the parts of one update, in seconds on the monotonic clock.
+struct Seconds {
+  double data = 0;
+  double forward = 0;
+  double backward = 0;
+  double update = 0;
+};
+
+/// What one update did. Numbers that do not exist are NaN (written as null in records).
+struct UpdateResult {
+  int64_t update = 0;  ///< 1-based number of this window among all (skipped ones counted)
+  bool applied = false;
+  std::string reason;  ///< why not applied, else empty
+  double loss = 0;     ///< before the update, coefficients included
+  std::vector<TermSum> terms;
+  double weight = 0;
+  double grad_norm = 0;  ///< after the division, before clipping
+  double clip_factor = 1;
+  double lr = 0;  ///< the one used (of the optimizer, not of a group)
+  double last_micro_loss = 0;
+  int64_t num_micro_steps = 0;
+  int64_t num_skipped = 0;  ///< micro-batches left out for being non-finite
+  std::vector<int64_t> micro_sizes;  ///< samples of each micro-step, in the order run (filled by the step objects)
+  Seconds seconds;                   ///< likewise; `update` is the updater's own
+};
+
+/// The optimizer's state, by parameter name: what a checkpoint holds.
+struct OptimizerState {
+  NamedTensors tensors;  ///< "NAME.exp_avg", "NAME.momentum", "NAME.master", ...
+  int64_t num_updates = 0;
+};
+
+/// Performs the update of a whole window. State exists from the start, and the passes allocate nothing.
+class Updater {
+ public:
+  /// Throws ConfigError for impossible values and for groups (see ParameterGroup).
+  Updater(GradientBuffer& gradients, const OptimizerOptions& optimizer, const UpdateOptions& options = {});
+  /// Around any torch optimizer (slower: a pass to divide and clip, then its own loop). Throws ArgumentError
+  /// if its parameters are not the buffer's. The learning rates it has now are what the schedule multiplies.
+  Updater(GradientBuffer& gradients, std::shared_ptr<torch::optim::Optimizer> optimizer,
+          const UpdateOptions& options = {});
+  ~Updater();
+  Updater(Updater&&) noexcept;
+
+  /// Divides, clips, steps, clears. A window without `num_micro_steps` is taken as whole. A window of zero
+  /// weight, or one that is not finite under `skip_update`, is not applied and says why. Throws StateError
+  /// (wrong state, no micro-step, other buffer, dropped views), NumericError (policy stop; the parameters and
+  /// the state are those of the window's start, and the buffer is zero).
+  UpdateResult apply(Window& window);
+
+  int64_t num_updates() const noexcept;  ///< windows seen, applied or not: what schedules count
+  double learning_rate() const;          ///< that the next update will use
+  GradientBuffer& gradients() const noexcept;
+  const UpdateOptions& options() const noexcept;
+  /// Bytes of state and masters (SGD without momentum 0, Adam twice the parameters in fp32).
+  int64_t state_bytes() const;
+  /// Sets the schedule's length (known only when the data are).
+  void set_total_updates(int64_t total_updates);
+
+  OptimizerState state() const;
+  /// Throws CheckpointError naming what is missing, left over or of another shape; then nothing has changed.
+  void load_state(const OptimizerState& state);
+
+  class Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace accrue
