@@ -12,7 +12,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/accrue DESTINATION ${CMAKE_INSTALL_INCLU
         FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 install(EXPORT AccrueTargets NAMESPACE accrue:: DESTINATION ${ACCRUE_PACKAGE_DIR})
 
-if(ACCRUE_BUILD_TORCH)
+if(ACCRUE_BUILD_TORCH AND ACCRUE_BUILD_PROGRAM)
   get_property(program_targets DIRECTORY ${PROJECT_SOURCE_DIR}/cli PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target ${program_targets})
     get_target_property(type ${target} TYPE)
@@ -20,6 +20,8 @@ if(ACCRUE_BUILD_TORCH)
       install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     endif()
   endforeach()
+endif()
+if(ACCRUE_BUILD_TORCH)
   install(FILES ${PROJECT_SOURCE_DIR}/cmake/AccrueTorch.cmake DESTINATION ${ACCRUE_PACKAGE_DIR})
 endif()
 
