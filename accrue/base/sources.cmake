@@ -2,4 +2,7 @@ accrue_sources(core base
   error.cpp
   log.cpp
   message.cpp
-  nearest.cpp)
+  nearest.cpp
+  random.cpp
+  threads.cpp
+  units.cpp)

@@ -11,10 +11,9 @@ namespace accrue {
 
 /// Where a sampler stands between two updates; a checkpoint keeps it.
 struct SamplerPosition {
-  int64_t epoch = 0;             ///< the epoch that the next sample belongs to, from 0
-  int64_t offset = 0;            ///< samples of that epoch that were taken
-  int64_t dropped = 0;           ///< samples that LastBatch::drop left out so far
-  std::vector<int64_t> carried;  ///< ids that LastBatch::carry took into the next batch
+  int64_t epoch = 0;    ///< the epoch that the next sample belongs to, from 0
+  int64_t offset = 0;   ///< samples of that epoch that were taken
+  int64_t dropped = 0;  ///< samples that LastBatch::drop left out so far
 
   bool operator==(const SamplerPosition&) const = default;
 };
@@ -33,15 +32,15 @@ class Sampler {
   /// are an update of their own.
   std::optional<std::vector<int64_t>> next();
 
-  /// Updates that one epoch gives; with LastBatch::carry the first one (the others may give one less).
+  /// Updates that one epoch gives; with LastBatch::carry those that the first one begins.
   int64_t updates_per_epoch() const noexcept;
-  /// Updates that `epochs` epochs give, from the start.
+  /// Updates that `epochs` epochs give, from the start; the largest int64 if they are more.
   int64_t updates_in(int64_t epochs) const noexcept;
   int64_t num_samples() const noexcept { return num_samples_; }
 
   const SamplerPosition& position() const noexcept { return position_; }
   /// Goes on exactly from a position of a sampler that was made alike; CheckpointError if it cannot be one.
-  void restore(SamplerPosition position);
+  void restore(const SamplerPosition& position);
 
  private:
   void open_epoch();

@@ -1,0 +1,6 @@
+accrue_sources(core formats
+  atomic_file.cpp
+  mapped_file.cpp
+  safetensors.cpp
+  safetensors_writer.cpp
+  strict_json.cpp)

@@ -1,0 +1,2 @@
+accrue_sources(core plan
+  plan.cpp)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/formats/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace accrue {
+namespace {
+
+std::string full_path(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path full = std::filesystem::absolute(path, ignored);
+  return full.empty() ? path : full.string();
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path, Purpose purpose) {
+  const auto refuse = [&](const Message& message) {
+    const std::string reason = std::generic_category().message(errno);
+    fail(for_purpose(message, purpose), {{"path", full_path(path)}, {"reason", reason}});
+  };
+  const Descriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() < 0) refuse(errno == ENOENT ? message::file_missing : message::file_unreadable);
+  struct stat status {};
+  if (::fstat(descriptor.get(), &status) != 0) refuse(message::file_unreadable);
+  if (S_ISDIR(status.st_mode)) refuse(message::file_is_folder);
+  if (!S_ISREG(status.st_mode)) refuse(message::file_not_regular);
+  size_ = static_cast<size_t>(status.st_size);
+  if (size_ == 0) return;
+  void* const start = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+  if (start == MAP_FAILED) refuse(message::file_unreadable);
+  data_ = static_cast<const std::byte*>(start);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+}  // namespace accrue

@@ -1,0 +1,2 @@
+accrue_test(plan
+  plan_test.cpp)
