@@ -29,14 +29,16 @@ struct StreamOptions {
   std::function<void(const MicroStepEvent&)> on_micro_step = {};
 };
 
-/// Stream mode: micro-batches come one by one and the library counts. Model, loss and updater as for SplitStep.
+/// Stream mode: micro-batches come one by one and the library counts. Model, loss and updater as for
+/// SplitStep.
 class StreamStep {
  public:
   StreamStep(const Model& model, const Loss& loss, Updater& updater, StreamOptions options);
   ~StreamStep();
 
-  /// One micro-step; a result when it completed a window. On an exception the error is unchanged; with `snapshot`
-  /// only this micro-batch is taken back, else the window is closed unapplied and `lost_ids` names its samples.
+  /// One micro-step; a result when it completed a window. On an exception the error is unchanged; with
+  /// `snapshot` only this micro-batch is taken back, else the window is closed unapplied and `lost_ids` names
+  /// its samples.
   std::optional<UpdateResult> push(const MicroBatch& micro);
   /// The end of an epoch: the tail policy is carried out.
   std::optional<UpdateResult> end_epoch();
@@ -45,14 +47,15 @@ class StreamStep {
 
   int64_t num_micro_steps_seen() const noexcept { return micro_steps_seen_; }  ///< in all
   int64_t num_updates() const noexcept { return updates_; }                    ///< windows applied or skipped
-  int64_t pending() const noexcept;                                           ///< micro-steps in the open window
-  int64_t dropped() const noexcept { return dropped_; }                       ///< micro-steps thrown away by `drop`
+  int64_t pending() const noexcept;                      ///< micro-steps in the open window
+  int64_t dropped() const noexcept { return dropped_; }  ///< micro-steps thrown away by `drop`
+  /// Ids of the samples whose gradients the last abandoned, dropped or skipped window lost.
   const std::vector<int64_t>& lost_ids() const noexcept { return lost_ids_; }
 
  private:
   std::optional<UpdateResult> end(bool last);
   UpdateResult apply();
-  void abandon();
+  void abandon(const std::vector<int64_t>& failed_ids);
 
   Model model_;
   Loss loss_;
@@ -63,7 +66,6 @@ class StreamStep {
   int64_t micro_steps_seen_ = 0;
   int64_t updates_ = 0;
   int64_t dropped_ = 0;
-  int64_t next_id_ = 0;
   std::vector<int64_t> lost_ids_;
 };
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "accrue/accumulate/window.h"
+#include "accrue/microstep/run.h"
+#include "accrue/update/updater.h"
+
+namespace accrue {
+
+/// One whole micro-step: forward, loss, backward into the window. Adds its size and times to `measured`.
+Added add_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro, Window& window,
+                     const MicroStepContext& context, UpdateResult& measured);
+
+}  // namespace accrue

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/train/split_step.h"
+
+#include <algorithm>
+
+#include "accrue/base/error.h"
+#include "accrue/microstep/slice.h"
+#include "accrue/train/micro_step.h"
+
+namespace accrue {
+
+SplitStep::SplitStep(const Model& model, const Loss& loss, Updater& updater, SplitOptions options)
+    : model_(model), loss_(loss), updater_(updater), options_(std::move(options)) {
+  updater_.gradients().check_covers(model_.parameters());
+  if ((options_.micro_batch == 0) == (options_.num_micro_steps == 0)) fail(message::split_one_of_two);
+}
+
+UpdateResult SplitStep::operator()(const Batch& batch) {
+  PlanOptions cut{.micro_batch = std::min(options_.micro_batch, batch.size()),
+                  .num_micro_steps = options_.num_micro_steps};
+  if (cut.num_micro_steps == 0) cut.remainder = Remainder::smaller;
+  return (*this)(batch, plan(batch.size(), cut));
+}
+
+UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
+  const std::vector<MicroBatch> groups = split(batch, plan);
+  std::vector<bool> left_out(groups.size(), false);
+  const bool skips_micro_batches = updater_.options().non_finite == NonFinite::skip_micro_batch;
+  UpdateResult measured;
+  while (true) {
+    Window window(updater_.gradients(), model_,
+                  {.term_weights = weigh(groups, left_out),
+                   .reduction = options_.reduction,
+                   .skip_non_finite_loss = skips_micro_batches});
+    model_.train(true);
+    std::optional<size_t> offender = run_groups(window, groups, left_out, measured);
+    if (!offender && skips_micro_batches && !window.gradients_finite()) {
+      window.restart_checked();
+      offender = run_groups(window, groups, left_out, measured);
+    }
+    if (offender) {
+      // Several terms share one division, so their weights change with a group that is left out: begin again.
+      left_out[*offender] = true;
+      continue;
+    }
+    if (window.state() == WindowState::open) window.close();
+    UpdateResult result = updater_.apply(window);
+    result.micro_sizes = std::move(measured.micro_sizes);
+    result.seconds.forward = measured.seconds.forward;
+    result.seconds.backward = measured.seconds.backward;
+    result.num_skipped += std::count(left_out.begin(), left_out.end(), true);
+    return result;
+  }
+}
+
+std::optional<size_t> SplitStep::run_groups(Window& window, const std::vector<MicroBatch>& groups,
+                                            const std::vector<bool>& left_out, UpdateResult& measured) {
+  measured.micro_sizes.clear();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (left_out[g]) continue;
+    const Added added = add_micro_step(
+        model_, loss_, groups[g], window,
+        {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = groups[g].ids()},
+        measured);
+    if (options_.on_micro_step) {
+      options_.on_micro_step({static_cast<int64_t>(g) + 1, static_cast<int64_t>(groups.size()), added});
+    }
+    if (added != Added::added && window.options().term_weights.size() > 1) return g;
+  }
+  return std::nullopt;
+}
+
+/// The window's weight of each term, where the loss can tell it before the first backward.
+std::vector<double> SplitStep::weigh(const std::vector<MicroBatch>& groups,
+                                     const std::vector<bool>& left_out) const {
+  std::vector<double> sums;
+  if (!loss_.weigh) return sums;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (left_out[g]) continue;
+    const std::vector<double> weights = loss_.weigh(groups[g]);
+    if (sums.empty()) sums.resize(weights.size());
+    for (size_t t = 0; t < weights.size(); ++t) sums[t] += weights[t];
+  }
+  return sums;
+}
+
+}  // namespace accrue
