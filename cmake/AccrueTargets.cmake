@@ -10,7 +10,9 @@ endif()
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 find_program(ACCRUE_CCACHE ccache)
 if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ACCRUE_CCACHE})
+  # Paths relative to the checkout, so that another checkout finds what this one compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+                                  ${ACCRUE_CCACHE})
 endif()
 
 # -Wno-restrict: g++ 12 warns of std::string operations where nothing overlaps.
