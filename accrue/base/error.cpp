@@ -6,16 +6,26 @@ namespace {
 
 [[noreturn]] void throw_kind(ErrorKind kind, const std::string& code, const std::string& text) {
   switch (kind) {
-    case ErrorKind::config: throw ConfigError(code, text);
-    case ErrorKind::data: throw DataError(code, text);
-    case ErrorKind::model: throw ModelError(code, text);
-    case ErrorKind::budget: throw BudgetError(code, text);
-    case ErrorKind::state: throw StateError(code, text);
-    case ErrorKind::numeric: throw NumericError(code, text);
-    case ErrorKind::checkpoint: throw CheckpointError(code, text);
-    case ErrorKind::argument: throw ArgumentError(code, text);
-    case ErrorKind::index: throw IndexError(code, text);
-    case ErrorKind::device: throw DeviceError(code, text);
+    case ErrorKind::config:
+      throw ConfigError(code, text);
+    case ErrorKind::data:
+      throw DataError(code, text);
+    case ErrorKind::model:
+      throw ModelError(code, text);
+    case ErrorKind::budget:
+      throw BudgetError(code, text);
+    case ErrorKind::state:
+      throw StateError(code, text);
+    case ErrorKind::numeric:
+      throw NumericError(code, text);
+    case ErrorKind::checkpoint:
+      throw CheckpointError(code, text);
+    case ErrorKind::argument:
+      throw ArgumentError(code, text);
+    case ErrorKind::index:
+      throw IndexError(code, text);
+    case ErrorKind::device:
+      throw DeviceError(code, text);
   }
   throw Error(kind, code, text);
 }
@@ -26,11 +36,16 @@ int Error::exit_code() const noexcept {
   switch (kind_) {
     case ErrorKind::config:
     case ErrorKind::argument:
-    case ErrorKind::index: return 2;
-    case ErrorKind::data: return 3;
-    case ErrorKind::model: return 4;
-    case ErrorKind::budget: return 5;
-    default: return 1;
+    case ErrorKind::index:
+      return 2;
+    case ErrorKind::data:
+      return 3;
+    case ErrorKind::model:
+      return 4;
+    case ErrorKind::budget:
+      return 5;
+    default:
+      return 1;
   }
 }
 

@@ -22,7 +22,8 @@ class Error : public std::runtime_error {
 
   ErrorKind kind() const noexcept { return kind_; }
   const std::string& code() const noexcept { return code_; }
-  /// The exit code of a program that ends with this error (2 usage and calls, 3 data, 4 model, 5 budget, 1 rest).
+  /// The exit code of a program that ends with this error (2 usage and calls, 3 data, 4 model, 5 budget, 1
+  /// rest).
   int exit_code() const noexcept;
 
  private:
@@ -46,7 +47,7 @@ using NumericError = ErrorOf<ErrorKind::numeric>;
 using CheckpointError = ErrorOf<ErrorKind::checkpoint>;
 using ArgumentError = ErrorOf<ErrorKind::argument>;  ///< A call's value is wrong.
 using IndexError = ErrorOf<ErrorKind::index>;        ///< A call's index is out of range.
-using DeviceError = ErrorOf<ErrorKind::device>;      ///< A device is missing or is not the one that is needed.
+using DeviceError = ErrorOf<ErrorKind::device>;  ///< A device is missing or is not the one that is needed.
 
 /// Throws the class that belongs to `message.kind`, with `{name}` places of its text filled from `arguments`.
 [[noreturn]] void fail(const Message& message, std::initializer_list<MessageArgument> arguments = {});
@@ -57,7 +58,8 @@ class Problems {
   void add(const Message& message, std::initializer_list<MessageArgument> arguments = {});
   bool empty() const noexcept { return texts_.empty(); }
   const std::vector<std::string>& texts() const noexcept { return texts_; }
-  /// Throws one error of the first problem's kind and code that lists every text, a line each; nothing if empty.
+  /// Throws one error of the first problem's kind and code that lists every text, a line each; nothing if
+  /// empty.
   void throw_if_any() const;
 
  private:

@@ -11,7 +11,9 @@ namespace {
 std::mutex sink_mutex;
 
 LogSink& sink() {
-  static LogSink current = [](const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.c_str()); };
+  static LogSink current = [](const std::string& text) {
+    std::fprintf(stderr, "warning: %s\n", text.c_str());
+  };
   return current;
 }
 

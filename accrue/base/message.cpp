@@ -59,8 +59,12 @@ std::string format(const Message& message, std::initializer_list<MessageArgument
   return fill(translated.empty() ? message.text : translated, arguments);
 }
 
-std::span<const Message> catalogue() { return kCatalogue; }
+std::span<const Message> catalogue() {
+  return kCatalogue;
+}
 
-void set_translator(Translator new_translator) noexcept { translator.store(new_translator); }
+void set_translator(Translator new_translator) noexcept {
+  translator.store(new_translator);
+}
 
 }  // namespace accrue

@@ -25,11 +25,13 @@ struct Message {
 /// A named value for a message. Numbers are written in the shortest form that reads back to the same value.
 struct MessageArgument {
   MessageArgument(std::string_view argument_name, std::string_view text) : name(argument_name), value(text) {}
-  MessageArgument(std::string_view argument_name, const std::string& text) : name(argument_name), value(text) {}
+  MessageArgument(std::string_view argument_name, const std::string& text)
+      : name(argument_name), value(text) {}
   MessageArgument(std::string_view argument_name, const char* text) : name(argument_name), value(text) {}
   MessageArgument(std::string_view argument_name, double number);
   template <std::integral T>
-  MessageArgument(std::string_view argument_name, T number) : name(argument_name), value(std::to_string(number)) {}
+  MessageArgument(std::string_view argument_name, T number)
+      : name(argument_name), value(std::to_string(number)) {}
 
   std::string_view name;
   std::string value;
@@ -41,15 +43,15 @@ std::string format(const Message& message, std::initializer_list<MessageArgument
 /// Every message of the library and the program, in the order of the catalogue's files.
 std::span<const Message> catalogue();
 
-/// Texts in another language: called with a code, answers the text to use or an empty view for the English one.
+/// Texts in another language: called with a code, answers the text to use or an empty view for the English
+/// one.
 using Translator = std::string_view (*)(std::string_view code);
 void set_translator(Translator translator) noexcept;
 
 /// All messages by name: `fail(message::unknown_key, {{"key", key}})`. One file a folder; an entry is a line
 /// `ACCRUE_MESSAGE(name, kind, "code", "text")`.
 namespace message {
-#define ACCRUE_MESSAGE(name, kind, code, text) \
-  inline constexpr Message name { ErrorKind::kind, code, text };
+#define ACCRUE_MESSAGE(name, kind, code, text) inline constexpr Message name{ErrorKind::kind, code, text};
 #include "accrue/base/messages/all.inc"
 #undef ACCRUE_MESSAGE
 }  // namespace message

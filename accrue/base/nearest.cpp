@@ -10,7 +10,9 @@
 namespace accrue {
 namespace {
 
-char lower(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
+char lower(char letter) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+}
 
 /// Levenshtein distance with one row of memory.
 size_t edit_distance(std::string_view a, std::string_view b) {

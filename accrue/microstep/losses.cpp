@@ -68,12 +68,16 @@ int64_t count_targets_checked(const at::Tensor& host, int64_t ignore_index, int6
   return counted;
 }
 
+/// Targets outside [0, C) count nothing here: `cross_entropy` refuses them with their row.
 double class_weight_sum(const at::Tensor& class_weights, const at::Tensor& host, int64_t ignore_index) {
   const at::Tensor weights = class_weights.detach().to(at::Device(at::kCPU), at::kDouble).contiguous();
   const double* per_class = weights.const_data_ptr<double>();
   const int64_t* values = host.const_data_ptr<int64_t>();
   double sum = 0;
-  for (int64_t i = 0; i < host.numel(); ++i) sum += values[i] == ignore_index ? 0 : per_class[values[i]];
+  for (int64_t i = 0; i < host.numel(); ++i) {
+    const bool counts = values[i] != ignore_index && values[i] >= 0 && values[i] < weights.numel();
+    sum += counts ? per_class[values[i]] : 0;
+  }
   return sum;
 }
 
@@ -136,6 +140,14 @@ LossTerms cross_entropy(const at::Tensor& logits, const at::Tensor& target,
   at::Tensor sum = at::cross_entropy_loss(logits, target.to(at::kLong), options.class_weights,
                                           at::Reduction::Sum, options.ignore_index, options.label_smoothing);
   return {{.name = "loss", .sum = std::move(sum), .weight = weight}};
+}
+
+double target_weight(const at::Tensor& target, const CrossEntropyOptions& options) {
+  const at::Tensor host = host_targets(target);
+  if (options.class_weights.defined()) {
+    return class_weight_sum(options.class_weights, host, options.ignore_index);
+  }
+  return static_cast<double>(count_targets_checked(host, options.ignore_index, -1));
 }
 
 LossTerms token_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& mask,
@@ -214,7 +226,9 @@ Loss cross_entropy_loss(loss::CrossEntropyOptions options, std::string target) {
               [options, target](const Outputs& outputs, const MicroBatch& micro) {
                 return loss::cross_entropy(outputs.tensor(), micro[target], options);
               },
-          .weigh = {}};
+          .weigh = [options, target](const Batch& batch) {
+            return std::vector<double>{loss::target_weight(batch[target], options)};
+          }};
 }
 
 Loss token_cross_entropy_loss(std::string labels, std::string mask) {

@@ -29,6 +29,9 @@ struct CrossEntropyOptions {
 LossTerms cross_entropy(const at::Tensor& logits, const at::Tensor& target,
                         const CrossEntropyOptions& options = {});
 
+/// The weight that `cross_entropy` gives these targets.
+double target_weight(const at::Tensor& target, const CrossEntropyOptions& options = {});
+
 /// Next-token loss: logits [n, T, C], labels [n, T], mask [n, T] or undefined. Position t predicts label t +
 /// 1; a target counts if its label is not -100 and its mask (at the target's position) is not zero. Weight:
 /// targets counted. Alone, a micro-batch without any counted target has sum 0 and weight 0.
