@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace accrue::memory {
+
+/// The largest resident size that this process has had so far, in bytes (VmHWM of /proc/self/status); empty
+/// where the system does not tell. `root` stands for "/".
+std::optional<int64_t> peak_resident_bytes(const std::filesystem::path& root = "/");
+
+}  // namespace accrue::memory

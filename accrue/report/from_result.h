@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "accrue/memory/ledger.h"
+#include "accrue/report/record.h"
+#include "accrue/update/updater.h"
+
+namespace accrue {
+
+/// The record of an update: everything that the result knows, samples from `micro_sizes`, peak memory and the
+/// wall clock of now. `total_seconds`: wall time since the previous update's end, data included. Epoch,
+/// tokens and the counts of the run are the caller's to fill.
+Record make_record(const UpdateResult& result, std::optional<double> total_seconds = std::nullopt);
+
+/// The exact rows: bytes of the model's parameters (a tied one once), of the gradient sums and of the
+/// optimizer's state, which our own optimizers have from the start and torch's from the first update.
+memory::Ledger static_ledger(const Model& model, const Updater& updater);
+
+}  // namespace accrue
