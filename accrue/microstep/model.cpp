@@ -34,4 +34,9 @@ std::vector<NamedTensor> trainable_parameters(const Model& model) {
   return trainable;
 }
 
+std::function<void()> note_modes(const Model& model) {
+  if (model.note_modes) return model.note_modes();
+  return [train = model.train, was = model.is_training()] { train(was); };
+}
+
 }  // namespace accrue

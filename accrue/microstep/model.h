@@ -39,6 +39,9 @@ struct NamedTensor {
 struct ModuleInfo {
   std::string path;  ///< "" for the root
   std::string kind;  ///< the class's name, such as "torch::nn::BatchNorm1dImpl"
+  bool training = true;
+  std::string text =
+      {};  ///< the module's own words with its options, such as "torch::nn::Dropout(p=0.5, inplace=false)"
 };
 
 /// What the engine sees of a model. It shares the model's tensors and never replaces a parameter object.
@@ -55,7 +58,13 @@ struct Model {
   std::function<std::function<void()>()> keep_mode = {};
   std::function<std::vector<ModuleInfo>()> modules = [] { return std::vector<ModuleInfo>{}; };
   bool takes_offsets = false;  ///< reads end-to-end fields [tokens, ...] with "offsets" [n + 1]
+  /// Notes the mode of every module (some may be frozen in evaluation mode); what it gives puts them back.
+  /// Empty: the model has one mode.
+  std::function<std::function<void()>()> note_modes = {};
 };
+
+/// `model.note_modes`, or the same by `is_training` and `train`.
+std::function<void()> note_modes(const Model& model);
 
 /// Puts a tensor into `list`, or its name among the aliases of the entry that is the same tensor.
 void add_tensor(std::vector<NamedTensor>& list, const std::string& name, const at::Tensor& tensor);

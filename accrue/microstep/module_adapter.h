@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <sstream>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -49,9 +51,21 @@ Model adapt(Module module, Forward forward, std::string name = "") {
     std::vector<ModuleInfo> list;
     for (const auto& item : module->named_modules()) {
       const auto& part = *item.value();
-      list.push_back({item.key(), type_name(typeid(part))});
+      std::ostringstream text;
+      part.pretty_print(text);
+      list.push_back({item.key(), type_name(typeid(part)), part.is_training(), text.str()});
     }
     return list;
+  };
+  model.note_modes = [module]() -> std::function<void()> {
+    // Parents come before their parts, so a part's own mode is set last.
+    std::vector<std::pair<decltype(module->modules(true)[0].get()), bool>> modes;
+    for (const auto& part : module->modules(/*include_self=*/true)) {
+      modes.emplace_back(part.get(), part->is_training());
+    }
+    return [module, modes] {
+      for (const auto& [part, training] : modes) part->train(training);
+    };
   };
   return model;
 }
