@@ -1,5 +1,7 @@
 accrue_sources(core base
+  checksum.cpp
   error.cpp
+  interrupt.cpp
   log.cpp
   message.cpp
   nearest.cpp

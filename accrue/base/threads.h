@@ -9,7 +9,8 @@ namespace accrue {
 /// A number of threads (at least 1) and what it was limited by.
 struct ThreadCount {
   int count = 1;
-  std::string origin;  ///< "physical cores", "affinity" or "cgroup quota"
+  std::string
+      origin;  ///< "physical cores", "affinity", "cgroup quota", or "processors" where none of them is told
 };
 
 /// The smallest of this process's CPU affinity, its cgroup (v1 or v2) quota rounded up, and the physical

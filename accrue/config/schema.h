@@ -45,7 +45,7 @@ struct Key {
   std::string_view fallback = {};  ///< the default in words, where it is not the one of a default Run
   std::string_view help = {};      ///< one sentence
   void (*set)(Run& run, const Value& value) = nullptr;
-  Value (*get)(const Run& run) = nullptr;  ///< monostate where the key is of no meaning in this run
+  Value (*get)(const Run& run) = nullptr;  ///< monostate where nothing is set
 
   std::string_view section() const;  ///< "optimizer"; empty for a key at the top
   std::string_view name() const;     ///< "lr"
@@ -56,6 +56,24 @@ std::span<const Key> schema();
 
 /// The key of that path, or null.
 const Key* find_key(std::string_view path);
+
+/// The condition under which a key is of meaning: `key` has one of `words` (parted by '|').
+struct Need {
+  std::string_view key;
+  std::string_view words;
+
+  bool allows(std::string_view word) const;
+  std::string text() const;  ///< "optimizer.name: adam, adamw"
+};
+
+/// The parts of `key.needs`, which must not be empty.
+Need need_of(const Key& key);
+
+/// Whether the key is of meaning in this run.
+bool needs_hold(const Key& key, const Run& run);
+
+/// The key's value, or monostate where it is not set or of no meaning in this run.
+Value value_of(const Key& key, const Run& run);
 
 /// A run in which nothing was given.
 Run default_run();

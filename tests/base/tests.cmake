@@ -1,6 +1,8 @@
 accrue_test(base
+  checksum_test.cpp
   count_test.cpp
   error_test.cpp
+  interrupt_test.cpp
   nearest_test.cpp
   random_test.cpp
   threads_test.cpp

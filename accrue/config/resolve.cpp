@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/config/resolve.h"
+
+#include <filesystem>
+
+#include "accrue/base/log.h"
+#include "accrue/base/threads.h"
+#include "accrue/config/paths.h"
+#include "accrue/config/words.h"
+
+namespace accrue::config {
+namespace {
+
+void apply(Resolution& r) {
+  r.run = default_run();
+  for (const Key& key : schema()) {
+    if (r.has(key.path)) key.set(r.run, *r.given.find(key.path)->second.value);
+  }
+}
+
+void check_needed(Resolution& r) {
+  for (const char* path : {"task", "data.train"}) {
+    if (r.has(path) || r.refused(path)) continue;
+    r.problems.add(message::config_needed,
+                   {{"file", r.file}, {"path", path}, {"allowed", allowed_text(*find_key(path))}});
+  }
+}
+
+void check_pair(Resolution& r, const char* first, const char* second) {
+  if (!r.has(first) || !r.has(second)) return;
+  r.problems.add(
+      message::config_not_together,
+      {{"place", r.place(second)}, {"path", second}, {"other", first}, {"other_place", r.place(first)}});
+}
+
+void check_meaning(Resolution& r) {
+  for (const Key& key : schema()) {
+    if (key.needs.empty() || r.given.find(key.path) == r.given.end()) continue;
+    const Need need = need_of(key);
+    const bool unclear =
+        r.refused(need.key) || (need.key == "loss.kind" && !r.has("task") && !r.has("loss.kind"));
+    if (unclear || needs_hold(key, r.run)) continue;
+    r.problems.add(message::config_no_meaning,
+                   {{"place", r.place(key.path)},
+                    {"path", key.path},
+                    {"other", need.key},
+                    {"got", to_text(find_key(need.key)->get(r.run))},
+                    {"origin", r.has(need.key) ? "" : " (not given, so its default)"},
+                    {"need", need.text()}});
+  }
+}
+
+void resolve_loss(Resolution& r) {
+  if (!r.has("task") || r.refused("loss.kind")) return;
+  const bool regression = r.run.task == Task::regression;
+  LossKind& kind = r.run.loss.kind;
+  if (kind == LossKind::automatic) {
+    kind = regression ? LossKind::mse : LossKind::cross_entropy;
+    r.origins["loss.kind"] = "by task";
+    return;
+  }
+  const bool of_regression = kind == LossKind::mse || kind == LossKind::l1 || kind == LossKind::huber;
+  if (of_regression == regression) return;
+  r.problems.add(message::config_loss_of_task,
+                 {{"place", r.place("loss.kind")},
+                  {"got", word_of(kind)},
+                  {"task", word_of(r.run.task)},
+                  {"allowed", regression ? "mse, l1, huber" : "cross_entropy, binary_cross_entropy"}});
+}
+
+void check_update(Resolution& r) {
+  check_pair(r, "clip_norm", "clip_value");
+  const auto* sgd = std::get_if<Sgd>(&r.run.optimizer);
+  if (sgd != nullptr && sgd->nesterov && sgd->momentum == 0 && !r.refused("optimizer.momentum")) {
+    r.problems.add(message::config_nesterov, {{"place", r.place("optimizer.nesterov")}});
+  }
+  const ScheduleOptions& schedule = r.run.update.schedule;
+  if (schedule.kind == ScheduleKind::step && schedule.every == 0 && !r.refused("schedule.every")) {
+    r.problems.add(message::config_step_every, {{"place", r.place("schedule.name")}});
+  }
+  if (r.run.parameters == ParameterType::bf16 && r.run.update.master == Master::none) {
+    warn(message::config_no_master, {{"place", r.place("precision.master")}});
+  }
+}
+
+void resolve_length(Resolution& r) {
+  check_pair(r, "train.epochs", "train.updates");
+  const bool open = !r.run.train.epochs && !r.run.train.updates;
+  if (open && !r.refused("train.epochs") && !r.refused("train.updates")) r.run.train.epochs = 1;
+}
+
+void resolve_paths(Resolution& r) {
+  if (r.run.output_dir.empty()) {
+    const std::string stem = std::filesystem::path(r.file).stem().string();
+    r.run.output_dir = "runs/" + (stem.empty() ? "run" : stem);
+    r.origins["output_dir"] = "derived";
+  }
+  for (std::string* path : {&r.run.data.train, &r.run.data.valid, &r.run.model.weights, &r.run.output_dir}) {
+    *path = absolute_path(*path);
+  }
+}
+
+void resolve_machine(Resolution& r) {
+  if (r.run.device == "auto") {
+    r.run.device = "cpu";
+    r.run.derivations.emplace_back("device cpu from auto: this build has cpu alone");
+  } else if (r.run.device != "cpu") {
+    r.problems.add(message::config_device, {{"place", r.place("device")}, {"got", r.run.device}});
+  }
+  if (r.has("threads")) {
+    r.run.threads_origin = "configuration";
+  } else if (!r.refused("threads")) {
+    const ThreadCount threads = default_threads();
+    r.run.threads = threads.count;
+    r.run.threads_origin = threads.origin;
+    r.origins["threads"] = threads.origin;
+  }
+}
+
+}  // namespace
+
+bool Resolution::has(std::string_view path) const {
+  const auto found = given.find(path);
+  return found != given.end() && found->second.value.has_value();
+}
+
+bool Resolution::refused(std::string_view path) const {
+  const auto found = given.find(path);
+  return found != given.end() && !found->second.value.has_value();
+}
+
+std::string Resolution::place(std::string_view path) const {
+  const auto found = given.find(path);
+  return found != given.end() ? found->second.place : file;
+}
+
+void resolve(Resolution& r) {
+  apply(r);
+  check_needed(r);
+  resolve_batch(r);
+  resolve_loss(r);
+  check_meaning(r);
+  check_update(r);
+  resolve_length(r);
+  resolve_paths(r);
+  resolve_machine(r);
+}
+
+}  // namespace accrue::config
