@@ -65,6 +65,9 @@ class Window {
   /// undefined for none. One term; same result to the bit as `add`.
   Added add_gradients(std::span<const at::Tensor> gradients, const at::Tensor& sum, double weight,
                       std::span<const int64_t> ids = {});
+  /// Statistics and generator as after the last micro-step: for a forward that failed in a window that is to
+  /// go on. Needs `snapshot` or `skip_non_finite_loss`, except before the first micro-step.
+  void take_back();
   /// Says that no more micro-steps come (a short window is divided by what it has).
   void close();
   /// Closes a short window so that it is divided as if it had `num_micro_steps` like the ones it has: the
@@ -96,6 +99,9 @@ class Window {
   /// The last micro-batch's own mean loss.
   double last_micro_loss() const;
 
+  /// For the updater: throws StateError if anybody else wrote to the buffer or to a parameter since the
+  /// window opened.
+  void require_untouched() const;
   /// For the updater: the transition whole -> applied, with the buffer already zero.
   void mark_applied();
   /// For the updater: the window is given up; statistics and generator go back, the buffer is cleared.
@@ -110,12 +116,13 @@ class Window {
 
   Window(GradientBuffer& gradients, const Model* model, WindowOptions options);
   void require(bool condition, const char* verb) const;
-  void require_untouched() const;
   void clear();
+  static bool contributes(const Micro& micro);
   bool is_finite(const LossTerms& terms) const;
   std::vector<double> seeds(const LossTerms& terms) const;
   void note(const LossTerms& terms, std::span<const int64_t> ids);
   Added skip(Added how);
+  void admit(const LossTerms& terms) const;
   template <class Backward>
   Added run(const LossTerms& terms, std::span<const int64_t> ids, const Backward& backward);
   void check_declared_weights() const;

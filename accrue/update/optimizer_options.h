@@ -8,7 +8,8 @@
 
 namespace accrue {
 
-/// Stochastic gradient descent: d = g + weight_decay p; b = momentum b + d; p -= lr (nesterov ? d + momentum b : b).
+/// Stochastic gradient descent: d = g + weight_decay p; b = momentum b + d; p -= lr (nesterov ? d + momentum
+/// b : b).
 struct Sgd {
   double lr = 1e-2;
   double momentum = 0;
@@ -37,7 +38,8 @@ struct AdamW {
 using OptimizerOptions = std::variant<Sgd, Adam, AdamW>;
 
 /// Parameters whose name matches one of the patterns (`*` any run of characters, `?` one) get these values;
-/// what is not set comes from the optimizer. A parameter in two groups, or a pattern without a match, is an error.
+/// what is not set comes from the optimizer. A parameter in two groups, or a pattern without a match, is an
+/// error.
 struct ParameterGroup {
   std::vector<std::string> match;
   std::optional<double> lr;  ///< the schedule multiplies it as it does the optimizer's

@@ -39,14 +39,16 @@ struct UpdateResult {
   double last_micro_loss = 0;
   int64_t num_micro_steps = 0;
   int64_t num_skipped = 0;  ///< micro-batches left out for being non-finite
-  std::vector<int64_t> micro_sizes;  ///< samples of each micro-step, in the order run (filled by the step objects)
-  Seconds seconds;                   ///< likewise; `update` is the updater's own
+  /// Samples of each micro-step, in the order run (filled by the step objects).
+  std::vector<int64_t> micro_sizes;
+  Seconds seconds;  ///< likewise; `update` is the updater's own
 };
 
-/// The optimizer's state, by parameter name: what a checkpoint holds.
+/// The optimizer's state, by parameter name: what a checkpoint holds. The tensors are copies.
 struct OptimizerState {
   NamedTensors tensors;  ///< "NAME.exp_avg", "NAME.momentum", "NAME.master", ...
   int64_t num_updates = 0;
+  int64_t num_windows = 0;
 };
 
 /// Performs the update of a whole window. State exists from the start, and the passes allocate nothing.
@@ -67,8 +69,11 @@ class Updater {
   /// the state are those of the window's start, and the buffer is zero).
   UpdateResult apply(Window& window);
 
-  int64_t num_updates() const noexcept;  ///< windows seen, applied or not: what schedules count
-  double learning_rate() const;          ///< that the next update will use
+  /// Updates applied: what schedules and Adam's correction count. A skipped window moves neither.
+  int64_t num_updates() const noexcept;
+  /// Windows seen, applied or skipped: what records count.
+  int64_t num_windows() const noexcept;
+  double learning_rate() const;  ///< that the next update will use
   GradientBuffer& gradients() const noexcept;
   const UpdateOptions& options() const noexcept;
   /// Bytes of state and masters (SGD without momentum 0, Adam twice the parameters in fp32).

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two passes over plain memory. Compiled for the baseline and for AVX2; both give the same bits (no
+// contraction into fused multiply-adds, the same order of sums). Denormal numbers count as zero, so that
+// vanishing moments do not slow a pass down.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace accrue {
+
+/// How a parameter is stored and in which type the optimizer works on it. Gradients have the type of the
+/// work.
+enum class Storage { fp32, fp64, bf16_master, bf16, fp16_master, fp16 };
+inline constexpr size_t kNumStorages = 6;
+
+enum class Rule { sgd, sgd_momentum, sgd_nesterov, adam, adamw };
+inline constexpr size_t kNumRules = 5;
+
+/// `size` neighbouring elements of one parameter, its gradient sum and its state; fp32, or float64 for fp64.
+struct Slice {
+  void* parameter = nullptr;
+  void* gradient = nullptr;  ///< zero afterwards
+  void* first = nullptr;     ///< momentum, or Adam's first moment
+  void* second = nullptr;    ///< Adam's second moment
+  void* master = nullptr;    ///< fp32 copy of a half-precision parameter
+  int64_t size = 0;
+};
+
+/// The numbers of one update for one group of parameters.
+struct UpdateNumbers {
+  double scale = 1;                                        ///< one over the weight, times the clip factor
+  double limit = std::numeric_limits<double>::infinity();  ///< of each scaled element's size
+  double lr = 0;
+  double weight_decay = 0;
+  double beta1 = 0;  ///< momentum of SGD
+  double beta2 = 0;
+  double eps = 0;
+  double correction1 = 1;       ///< 1 - beta1^t
+  double correction2_root = 1;  ///< sqrt(1 - beta2^t)
+};
+
+using SquaredNorm = double (*)(const void* gradient, int64_t size, double factor);
+using WriteSlice = void (*)(const Slice& slice, const UpdateNumbers& numbers);
+
+/// One compilation of the passes.
+struct Kernels {
+  std::string_view name;
+  /// Sum of (factor * element)^2 in float64, over fp32 and over float64 elements.
+  SquaredNorm squared_norm_fp32;
+  SquaredNorm squared_norm_fp64;
+  /// Scale, limit, optimizer rule, store rounded to nearest even, clear the gradient. A half-precision
+  /// parameter that is not its master's rounding was changed from outside (loaded weights) and becomes the
+  /// new master.
+  WriteSlice write[kNumRules][kNumStorages];
+};
+
+/// The compilation called `name` (baseline, avx2); empty: the best that this processor can run.
+/// Throws ConfigError, with the environment variable's name, for an unknown one and one that it cannot run.
+const Kernels& kernels_named(std::string_view name);
+
+/// The compilation that the environment variable ACCRUE_KERNELS names, else the best; chosen once.
+const Kernels& kernels();
+
+/// Its name, for `doctor`.
+std::string_view kernels_in_use();
+
+}  // namespace accrue

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/update/torch_optimizer.h"
+
+#include <c10/core/GradMode.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/optimizer.h>
+
+#include <cmath>
+#include <sstream>
+#include <unordered_set>
+
+#include "accrue/base/error.h"
+
+namespace accrue {
+namespace {
+
+bool is_half_type(at::ScalarType type) {
+  return type == at::kBFloat16 || type == at::kHalf;
+}
+
+std::string reason_of(const std::exception& error) {
+  const auto* known = dynamic_cast<const c10::Error*>(&error);
+  return known != nullptr ? known->what_without_backtrace() : error.what();
+}
+
+}  // namespace
+
+TorchOptimizer::TorchOptimizer(GradientBuffer& gradients, std::shared_ptr<torch::optim::Optimizer> optimizer)
+    : gradients_(gradients), optimizer_(std::move(optimizer)) {
+  if (optimizer_ == nullptr) fail(message::torch_optimizer_null);
+  if (dynamic_cast<const torch::optim::LBFGS*>(optimizer_.get()) != nullptr)
+    fail(message::torch_optimizer_closure);
+  check_parameters();
+  read_rates();
+}
+
+void TorchOptimizer::check_parameters() const {
+  std::unordered_set<const void*> held;
+  for (const GradientBuffer::Entry& entry : gradients_.entries())
+    held.insert(entry.parameter.unsafeGetTensorImpl());
+  const auto& groups = optimizer_->param_groups();
+  for (size_t group = 0; group < groups.size(); ++group) {
+    const auto& parameters = groups[group].params();
+    for (size_t position = 0; position < parameters.size(); ++position) {
+      const at::Tensor& parameter = parameters[position];
+      if (held.erase(parameter.unsafeGetTensorImpl()) > 0 || !parameter.requires_grad()) continue;
+      std::ostringstream shape;
+      shape << parameter.sizes();
+      fail(message::torch_parameter_unknown,
+           {{"group", group}, {"position", position}, {"shape", shape.str()}});
+    }
+  }
+  for (const GradientBuffer::Entry& entry : gradients_.entries()) {
+    if (held.contains(entry.parameter.unsafeGetTensorImpl())) {
+      fail(message::torch_parameter_missing, {{"name", entry.name}});
+    }
+  }
+}
+
+void TorchOptimizer::read_rates() {
+  const auto& groups = optimizer_->param_groups();
+  for (size_t group = 0; group < groups.size(); ++group) {
+    try {
+      rates_.push_back(groups[group].options().get_lr());
+    } catch (const c10::Error&) {
+      fail(message::torch_optimizer_without_rate, {{"group", group}});
+    }
+  }
+}
+
+void TorchOptimizer::prepare() {
+  if (broken_) fail(message::torch_optimizer_broken);
+  const c10::NoGradGuard no_grad;
+  const auto& entries = gradients_.entries();
+  copies_.resize(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (copies_[i].defined()) {
+      copies_[i].copy_(entries[i].parameter);
+    } else {
+      copies_[i] = entries[i].parameter.detach().clone();
+    }
+  }
+}
+
+void TorchOptimizer::install_narrow_gradients() {
+  for (const GradientBuffer::Entry& entry : gradients_.entries()) {
+    if (!is_half_type(entry.parameter.scalar_type())) continue;
+    entry.parameter.mutable_grad() = entry.view.to(entry.parameter.scalar_type());
+  }
+}
+
+void TorchOptimizer::install_views() {
+  for (const GradientBuffer::Entry& entry : gradients_.entries()) entry.parameter.mutable_grad() = entry.view;
+}
+
+void TorchOptimizer::put_back() {
+  install_views();
+  for (size_t i = 0; i < copies_.size(); ++i) {
+    at::Tensor parameter = gradients_.entries()[i].parameter;
+    parameter.copy_(copies_[i]);
+  }
+  broken_ = true;
+}
+
+void TorchOptimizer::write(const WritingOptions& options) {
+  const c10::NoGradGuard no_grad;
+  for (at::Tensor flat : gradients_.flats()) {
+    flat.mul_(options.scale);
+    if (std::isfinite(options.limit)) flat.clamp_(-options.limit, options.limit);
+  }
+  auto& groups = optimizer_->param_groups();
+  for (size_t group = 0; group < groups.size(); ++group) {
+    groups[group].options().set_lr(rates_[group] * options.schedule_factor);
+  }
+  try {
+    install_narrow_gradients();
+    optimizer_->step();
+    install_views();
+  } catch (const std::exception& error) {
+    put_back();
+    fail(message::torch_optimizer_failed, {{"update", options.update}, {"error", reason_of(error)}});
+  } catch (...) {
+    put_back();
+    fail(message::torch_optimizer_failed, {{"update", options.update}, {"error", "unknown exception"}});
+  }
+  gradients_.zero();
+}
+
+}  // namespace accrue
