@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/train/loop.h"
+
+#include "accrue/base/clock.h"
+#include "accrue/report/from_result.h"
+
+namespace accrue {
+namespace {
+
+bool is_due(int64_t every, int64_t update) {
+  return every > 0 && update % every == 0;
+}
+
+}  // namespace
+
+LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const LoopOptions& options,
+                 const LoopHooks& hooks) {
+  int64_t update = updater.num_windows();
+  int64_t epoch = batcher.sampler().position().epoch + 1;
+  int64_t evaluated = -1;
+  int64_t saved = update;
+  const auto save = [&] {
+    if (hooks.save && saved != update) hooks.save(update, epoch);
+    saved = update;
+  };
+  while (update < options.total_updates) {
+    const Stopwatch total;
+    epoch = batcher.sampler().position().epoch + 1;
+    const std::optional<Batch> batch = batcher.next();
+    if (!batch) break;
+    const double data_seconds = total.seconds();
+    const Plan plan = options.plan(batch->size());
+    UpdateResult result = step(*batch, plan);
+    result.seconds.data = data_seconds;
+    update = updater.num_windows();
+
+    Record record = make_record(result, total.seconds());
+    record.epoch = epoch;
+    record.samples = batch->size();
+    record.dropped_samples = batcher.sampler().position().dropped;
+    hooks.report(record);
+
+    if (hooks.interrupted()) {
+      save();
+      return LoopEnd::interrupted;
+    }
+    if (hooks.evaluate && is_due(options.evaluate_every, update)) {
+      evaluated = update;
+      if (hooks.evaluate(update, epoch)) save();
+    }
+    if (is_due(options.checkpoint_every, update)) save();
+  }
+  if (hooks.evaluate && evaluated != update) hooks.evaluate(update, epoch);
+  save();
+  return LoopEnd::finished;
+}
+
+}  // namespace accrue

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "accrue/batch/batcher.h"
+#include "accrue/report/record.h"
+#include "accrue/train/split_step.h"
+
+namespace accrue {
+
+/// What the loop calls, and when.
+struct LoopHooks {
+  std::function<void(const Record&)> report = [](const Record&) {};  ///< after every update
+  /// Empty: no evaluation. True asks for a checkpoint (a new best).
+  std::function<bool(int64_t update, int64_t epoch)> evaluate;
+  std::function<void(int64_t update, int64_t epoch)> save;   ///< empty: no checkpoints
+  std::function<bool()> interrupted = [] { return false; };  ///< asked between two updates
+};
+
+struct LoopOptions {
+  int64_t total_updates = 0;     ///< of the run, those before a resume counted
+  int64_t evaluate_every = 0;    ///< updates; 0: only at the end
+  int64_t checkpoint_every = 0;  ///< updates; 0: only at the end
+  std::function<Plan(int64_t batch)> plan;
+};
+
+enum class LoopEnd { finished, interrupted };
+
+/// Runs updates until the run's length or the data's end: batch, plan, update, record, and what is due.
+/// Evaluates and saves once more at the end; an interrupted run is saved and not evaluated. Errors pass
+/// through unchanged: what was saved last stays.
+LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const LoopOptions& options,
+                 const LoopHooks& hooks);
+
+}  // namespace accrue

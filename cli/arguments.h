@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "accrue/config/load.h"
+#include "accrue/report/console.h"
+
+namespace accrue::cli {
+
+/// The command line, parsed.
+struct Arguments {
+  std::string command;  ///< "train", ...; empty if `output` is all there is to say
+  std::string config;   ///< CONFIG of the command, or NAME of `init`
+  config::Overrides overrides;
+  bool dry_run = false;
+  bool overwrite = false;
+  bool json = false;
+  bool print = false;                 ///< check: the resolved configuration
+  bool list = false;                  ///< init
+  std::optional<std::string> resume;  ///< empty text: the latest in output_dir
+  std::string export_dir;             ///< verify
+  std::string memory;                 ///< verify: a size
+  std::string file;                   ///< init: where to write
+  Verbosity verbosity = Verbosity::normal;
+  std::string output;  ///< help or version text asked for
+};
+
+/// Parses what comes after the program's name. Throws ConfigError for everything that is wrong (exit code 2).
+Arguments parse(const std::vector<std::string>& words);
+
+}  // namespace accrue::cli

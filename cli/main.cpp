@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <c10/util/Exception.h>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "accrue/base/error.h"
+#include "cli/commands.h"
+
+namespace {
+
+using accrue::cli::Arguments;
+
+int run(const Arguments& arguments) {
+  if (!arguments.output.empty()) {
+    std::fputs(arguments.output.c_str(), stdout);
+    return 0;
+  }
+  static const std::map<std::string, std::function<int(const Arguments&)>> kCommands = {
+      {"train", accrue::cli::train},  {"plan", accrue::cli::plan}, {"verify", accrue::cli::verify},
+      {"check", accrue::cli::check},  {"init", accrue::cli::init}, {"schema", accrue::cli::schema},
+      {"doctor", accrue::cli::doctor}};
+  return kCommands.at(arguments.command)(arguments);
+}
+
+std::string first_line(const char* text) {
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);
+  return line;
+}
+
+int say(const accrue::Error& error) {
+  std::istringstream lines(error.what());
+  for (std::string line; std::getline(lines, line);) {
+    std::fprintf(stderr, "accrue: error: %s\n", line.c_str());
+  }
+  std::fprintf(stderr, "accrue: %s [%s]\n", std::string(accrue::kind_name(error.kind())).c_str(),
+               error.code().c_str());
+  return error.exit_code();
+}
+
+/// Runs `body` and turns what comes from elsewhere into an error of ours.
+int guarded(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const accrue::Error& error) {
+    return say(error);
+  } catch (const c10::OutOfMemoryError& error) {
+    return guarded([&]() -> int {
+      accrue::fail(accrue::message::out_of_memory, {{"what", first_line(error.what_without_backtrace())}});
+    });
+  } catch (const c10::Error& error) {
+    return guarded([&]() -> int {
+      accrue::fail(accrue::message::inside_library, {{"what", first_line(error.what_without_backtrace())}});
+    });
+  } catch (const std::bad_alloc&) {
+    return guarded([]() -> int {
+      accrue::fail(accrue::message::out_of_memory, {{"what", "std::bad_alloc"}});
+    });
+  } catch (const std::exception& error) {
+    return guarded([&]() -> int {
+      accrue::fail(accrue::message::standard_library, {{"what", first_line(error.what())}});
+    });
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  return guarded([&words] { return run(accrue::cli::parse(words)); });
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that look without training: plan, check.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "accrue/base/error.h"
+#include "accrue/batch/batcher.h"
+#include "accrue/config/print.h"
+#include "accrue/report/from_result.h"
+#include "cli/commands.h"
+#include "cli/session.h"
+
+namespace accrue::cli {
+namespace {
+
+/// The weight of the first batch, where the loss can tell it from the data.
+nlohmann::ordered_json first_weight(const Session& session, const Batch& batch) {
+  if (!session.objective.loss.weigh) return nullptr;
+  return session.objective.loss.weigh(batch).front();
+}
+
+template <class Bytes>
+nlohmann::ordered_json or_null(const std::optional<Bytes>& bytes) {
+  return bytes ? nlohmann::ordered_json(*bytes) : nlohmann::ordered_json();
+}
+
+}  // namespace
+
+config::Loaded load(const Arguments& arguments) {
+  config::Overrides overrides = arguments.overrides;
+  overrides.environment = config::process_environment();
+  return config::load(arguments.config, overrides);
+}
+
+int plan(const Arguments& arguments) {
+  const Session session = build(load(arguments));
+  const memory::Ledger ledger = static_ledger(session.model, *session.updater);
+  Batcher batcher(session.data.train, session.sampler());
+  const Batch batch = *batcher.next();
+  const Plan cut = session.plan_for(batch.size());
+  if (!arguments.json) {
+    for (const std::string& line : header(session)) std::cout << line << '\n';
+    std::cout << '\n' << describe(cut) << '\n' << '\n' << memory::describe(ledger) << '\n';
+    return 0;
+  }
+  const nlohmann::ordered_json report = {
+      {"batch", cut.batch},
+      {"micro_sizes", cut.micro_sizes()},
+      {"num_micro_steps", cut.num_micro_steps()},
+      {"ranks", cut.ranks},
+      {"weight", first_weight(session, batch)},
+      {"memory",
+       {{"budget_bytes", nullptr},
+        {"predicted_peak_bytes", nullptr},
+        {"categories", nlohmann::ordered_json::parse(memory::categories_json(ledger))}}},
+  };
+  std::cout << report.dump(2) << '\n';
+  return 0;
+}
+
+int check(const Arguments& arguments) {
+  const Session session = build(load(arguments));
+  if (arguments.print) std::cout << config::to_yaml(session.run());
+  if (arguments.verbosity != Verbosity::quiet) {
+    std::cerr << arguments.config << ": no mistakes found (" << session.data.train->size() << " samples, "
+              << session.total_updates << " updates)\n";
+  }
+  return 0;
+}
+
+}  // namespace accrue::cli

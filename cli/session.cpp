@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/session.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "accrue/base/error.h"
+#include "accrue/base/nearest.h"
+#include "accrue/config/print.h"
+#include "accrue/data/tensor_file.h"
+#include "models/models.h"
+
+namespace accrue::cli {
+namespace {
+
+bool is_default(const config::Loaded& loaded, std::string_view path) {
+  const auto setting = std::find_if(loaded.settings.begin(), loaded.settings.end(),
+                                    [&](const config::Setting& entry) { return entry.path == path; });
+  return setting == loaded.settings.end() || setting->origin == "default";
+}
+
+/// Where an exact num_micro_steps was asked, a short last batch is an error unless a policy was named.
+void check_last_batch(const config::Loaded& loaded, int64_t samples) {
+  const config::Run& run = loaded.run;
+  const int64_t left = samples % run.batch.size;
+  if (run.plan.remainder != Remainder::error || left == 0 || !is_default(loaded, "batch.last")) return;
+  fail(message::last_batch_exact, {{"samples", samples}, {"left", left}, {"batch", run.batch.size}});
+}
+
+Model build_model(const config::Run& run, const Dataset& data, int64_t outputs) {
+  models::Common common{.seed = run.seed};
+  if (run.parameters == config::ParameterType::bf16) common.dtype = at::kBFloat16;
+  common.fields.clear();
+  for (const FieldSpec& input : data.inputs) common.fields.push_back(input.name);
+  Model model = models::make_model(run.model, data.input_width(), outputs, common);
+  if (!run.model.weights.empty()) {
+    models::load_weights(model, load_tensors(run.model.weights, Purpose::model), run.model.weights);
+  }
+  return model;
+}
+
+std::string data_line(const Session& session) {
+  std::ostringstream line;
+  line << "data: " << session.data.train->size() << " samples to train on";
+  if (session.data.valid) line << ", " << session.data.valid->size() << " to validate on";
+  line << ", " << session.data.input_width() << " inputs";
+  if (session.data.num_classes > 0) line << ", " << session.data.num_classes << " classes";
+  return line.str();
+}
+
+}  // namespace
+
+Sampler Session::sampler() const {
+  return {data.train->size(), run().batch, run().seed, run().train.epochs};
+}
+
+Plan Session::plan_for(int64_t batch) const {
+  return plan(batch,
+              {.micro_batch = std::min(run().plan.micro_batch, batch), .remainder = Remainder::smaller});
+}
+
+Reduction Session::reduction() const noexcept {
+  return run().loss.reduction == config::Reduction::micro_mean ? Reduction::micro_mean : Reduction::exact;
+}
+
+Session build(config::Loaded loaded, const std::string& transform_json) {
+  const config::Run& run = loaded.run;
+  at::set_num_threads(run.threads);
+  at::manual_seed(run.seed);
+  Problems paths;
+  config::check_paths(run, paths, loaded.file);
+  paths.throw_if_any();
+
+  Session session;
+  session.data = load_data(run.data, run.task == config::Task::classification, run.seed, transform_json);
+  check_last_batch(loaded, session.data.train->size());
+  session.objective = make_objective(run, session.data);
+  session.model = build_model(run, session.data, session.objective.num_outputs);
+  session.gradients = std::make_unique<GradientBuffer>(session.model);
+  session.loaded = std::move(loaded);
+  const int64_t in_epochs =
+      session.run().train.epochs ? session.sampler().updates_in(*session.run().train.epochs) : 0;
+  session.total_updates = session.run().train.updates.value_or(in_epochs);
+  UpdateOptions update = session.run().update;
+  update.schedule.total_updates = session.total_updates;
+  session.updater = std::make_unique<Updater>(*session.gradients, session.run().optimizer, update);
+  return session;
+}
+
+std::vector<std::string> header(const Session& session) {
+  std::vector<std::string> lines;
+  std::istringstream table(config::describe(session.loaded));
+  for (std::string line; std::getline(table, line);) lines.push_back(line);
+  lines.push_back(data_line(session));
+  for (const std::string& note : session.data.notes) lines.push_back("data: " + note);
+  const int64_t batch = std::min(session.run().batch.size, session.data.train->size());
+  const Plan cut = session.plan_for(batch);
+  std::ostringstream line;
+  line << "plan: batch " << batch << " in " << cut.num_micro_steps() << " micro-step"
+       << (cut.num_micro_steps() == 1 ? "" : "s") << " of ";
+  std::vector<std::string> sizes;
+  for (const int64_t size : cut.micro_sizes()) sizes.push_back(std::to_string(size));
+  const bool all_equal = std::count(sizes.begin(), sizes.end(), sizes.front()) == cut.num_micro_steps();
+  line << (all_equal ? sizes.front() : join(sizes)) << " samples; " << session.total_updates
+       << " updates; model " << session.model.name << " with " << models::num_parameters(session.model)
+       << " parameters";
+  lines.push_back(line.str());
+  return lines;
+}
+
+}  // namespace accrue::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/verify/verify.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <iostream>
+
+#include "accrue/base/units.h"
+#include "accrue/batch/batcher.h"
+#include "accrue/config/words.h"
+#include "accrue/verify/export.h"
+#include "cli/commands.h"
+#include "cli/session.h"
+
+namespace accrue::cli {
+namespace {
+
+ExportDescription describe_export(const Session& session) {
+  const config::Run& run = session.run();
+  ExportDescription description{.task = std::string(config::word_of(run.task)),
+                                .loss = std::string(config::word_of(session.objective.loss_kind)),
+                                .label_smoothing = run.loss.label_smoothing,
+                                .model = std::string(config::word_of(run.model.kind)),
+                                .target = session.data.target.name};
+  description.sizes.push_back(session.data.input_width());
+  if (run.model.kind == config::ModelKind::mlp) {
+    description.sizes.insert(description.sizes.end(), run.model.hidden.begin(), run.model.hidden.end());
+    description.activation = config::word_of(run.model.activation);
+  }
+  description.sizes.push_back(session.objective.num_outputs);
+  description.inputs.clear();
+  for (const FieldSpec& input : session.data.inputs) description.inputs.push_back(input.name);
+  return description;
+}
+
+}  // namespace
+
+int verify(const Arguments& arguments) {
+  const Session session = build(load(arguments));
+  Batcher batcher(session.data.train, session.sampler());
+  const Batch batch = *batcher.next();
+  Evidence evidence;
+  VerifyOptions options{.micro_batch = std::min(session.run().plan.micro_batch, batch.size()),
+                        .reduction = session.reduction(),
+                        .optimizer = session.run().optimizer,
+                        .update = session.updater->options(),
+                        .seed = session.run().seed,
+                        .gradients = session.gradients.get()};
+  if (!arguments.memory.empty()) {
+    options.memory_limit_bytes = static_cast<int64_t>(parse_size(arguments.memory, "--memory"));
+  }
+  if (!arguments.export_dir.empty()) options.evidence = &evidence;
+  const Verdict verdict = accrue::verify(session.model, session.objective.loss, batch, options);
+  if (!arguments.export_dir.empty()) {
+    export_verification(arguments.export_dir, evidence, verdict, describe_export(session));
+  }
+  std::cout << (arguments.json ? to_json(verdict) + "\n" : to_text(verdict));
+  return exit_code(verdict);
+}
+
+}  // namespace accrue::cli
