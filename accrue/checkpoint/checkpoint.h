@@ -10,11 +10,11 @@
 namespace accrue {
 
 /// Writes OUTPUT_DIR/checkpoints/update-NUMBER whole or not at all: a temporary folder beside it, every file
-/// flushed, one rename. Then OUTPUT_DIR/best.json if there is a best, and the clean-up: what killed saves
-/// left behind, checkpoints of later updates (the lost tail of a run that was resumed from an earlier one,
-/// with a warning), and all complete ones but the last `keep` and the best. Other files are not touched.
-/// Returns the checkpoint's folder. Throws CheckpointError if it cannot be written; earlier checkpoints and
-/// `state` are then as they were. One writer at a time: see OutputDir.
+/// flushed, one rename. Then OUTPUT_DIR/best.json {update, metric, value, checkpoint} if there is a best, and
+/// the clean-up: what killed saves left behind, and all complete checkpoints up to this one but the last
+/// `keep` and the best. Other files are not touched. Returns the checkpoint's folder. Throws ArgumentError
+/// for a keep below 1, and CheckpointError if it cannot be written; earlier checkpoints and `state` are then
+/// as they were. One writer at a time: see OutputDir.
 std::filesystem::path save_checkpoint(const std::filesystem::path& output_dir, const TrainingState& state,
                                       int64_t keep);
 

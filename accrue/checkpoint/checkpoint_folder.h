@@ -22,7 +22,7 @@ inline constexpr const char* kState = "state.json";                 ///< counter
 inline constexpr const char* kComplete = "COMPLETE";
 }  // namespace checkpoint_file
 
-/// The folder of the files' layout; another one is refused.
+/// Version of this layout; a checkpoint of another one is refused.
 inline constexpr int64_t kCheckpointFormat = 1;
 
 /// A folder that has a checkpoint's name; it may be damaged.
@@ -52,5 +52,14 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 /// The checkpoint that `where` means: itself, or the latest of a run's output_dir. CheckpointError if there
 /// is none, saying what was looked for and what was found damaged.
 std::filesystem::path find_checkpoint(const std::filesystem::path& where);
+
+/// Removes the complete checkpoints of updates up to `newest` except the last `keep` of them and `best`. What
+/// cannot be removed is a warning.
+void keep_last_checkpoints(const std::filesystem::path& output_dir, int64_t newest, int64_t keep,
+                           std::optional<int64_t> best);
+
+/// Removes the checkpoints of updates after `update`, with a warning that names them: the lost tail of a run
+/// that went on from an earlier checkpoint. For after its first save.
+void discard_later_checkpoints(const std::filesystem::path& output_dir, int64_t update);
 
 }  // namespace accrue

@@ -42,7 +42,8 @@ struct TrainingState {
   std::string transform_json;  ///< the data's transformation
 };
 
-/// The state of these objects and the default generator, `update` being the updater's count. The model's
+/// The state of these objects and the default generator. `update` is the updater's number of windows and
+/// `epoch` the sampler's; samples, micro_sizes, best and the texts are the caller's to fill. The model's
 /// tensors are shared, not copied: save before the next update.
 TrainingState capture(const Model& model, const Updater& updater, const Sampler& sampler);
 
