@@ -15,9 +15,9 @@ if(ACCRUE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
                                   ${ACCRUE_CCACHE})
 endif()
 
-# -Wno-restrict: g++ 12 warns of std::string operations where nothing overlaps.
+# $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>: g++ 12 warns of std::string operations where nothing overlaps.
 add_library(accrue_options INTERFACE)
-target_compile_options(accrue_options INTERFACE -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-restrict
+target_compile_options(accrue_options INTERFACE -Wall -Wextra -Wshadow -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<BOOL:${ACCRUE_WARNINGS_AS_ERRORS}>:-Werror>)
 if(ACCRUE_SANITIZE)
   target_compile_options(accrue_options INTERFACE -fsanitize=${ACCRUE_SANITIZE} -fno-omit-frame-pointer)
