@@ -61,7 +61,7 @@ Json groups_schema() {
 
 Json type_schema(const Key& key) {
   // A column's name stays as it is written, also where YAML readers see a number or a truth value.
-  const Json text = {{"type", {"string", "number", "boolean"}}};
+  Json text = {{"type", {"string", "number", "boolean"}}};
   switch (key.type) {
     case Type::word:
       return {{"enum", key.words}};

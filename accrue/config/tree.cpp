@@ -145,7 +145,7 @@ class TreeBuilder : public YAML::EventHandler {
       stack_.back().node.items.push_back(std::move(done.node));
     } else if (stack_.back().has_key) {
       stack_.back().has_key = false;
-      stack_.back().node.entries.back().second = std::move(done.node);
+      stack_.back().node.entries.back().value = std::move(done.node);
     } else {
       add_key(stack_.back(), std::move(done.node));
     }
@@ -163,7 +163,7 @@ class TreeBuilder : public YAML::EventHandler {
                     {{"place", place(key.line, key.column)}, {"key", key.text}, {"line", other.line}});
       break;
     }
-    map.node.entries.emplace_back(std::move(key), Node{});
+    map.node.entries.push_back({std::move(key), Node{}});
     map.has_key = true;
   }
 

@@ -3,10 +3,11 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace accrue::config {
+
+struct Entry;
 
 /// What a configuration text holds, with the place of every part. Nothing is interpreted: a scalar is its
 /// text.
@@ -19,8 +20,13 @@ struct Node {
   bool quoted = false;      ///< the scalar stood in quotes or as a block of text, so it is text and no number
   std::string text;         ///< of a scalar
   std::vector<Node> items;  ///< of a sequence
-  std::vector<std::pair<Node, Node>>
-      entries;  ///< of a map, in the order written; keys are scalars, none stands twice
+  std::vector<Entry> entries;  ///< of a map, in the order written; keys are scalars, none stands twice
+};
+
+/// One key of a map and what stands behind it.
+struct Entry {
+  Node key;
+  Node value;
 };
 
 /// "text \"x\"", "4", "a list", "a section", "nothing": for messages.

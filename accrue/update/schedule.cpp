@@ -43,9 +43,10 @@ double main_factor(const ScheduleOptions& options, int64_t update, int64_t first
              fall * (1 + std::cos(std::numbers::pi * progress(update, first, last))) / 2;
     case ScheduleKind::wsd:
       return 1 - fall * progress(update, std::max(first, last - options.decay_updates), last);
-    case ScheduleKind::step:
-      return std::max(options.min_lr_ratio,
-                      std::pow(options.factor, static_cast<double>((update - first) / options.every)));
+    case ScheduleKind::step: {
+      const auto drops = (update - first) / options.every;
+      return std::max(options.min_lr_ratio, std::pow(options.factor, static_cast<double>(drops)));
+    }
   }
   return 1;
 }
