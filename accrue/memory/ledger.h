@@ -10,13 +10,13 @@ namespace accrue::memory {
 /// Where the bytes of training lie, by category. The first three are exact and do not depend on the split;
 /// what is not known is empty, never 0 or a guess.
 struct Ledger {
-  int64_t parameters = 0;                   ///< bytes
-  int64_t gradients = 0;                    ///< bytes of the flat sums
-  int64_t optimizer_state = 0;              ///< bytes of moments and fp32 masters
-  std::optional<int64_t> caller_gradients;  ///< bytes of gradients that the caller computes himself
-  std::optional<int64_t> activations;       ///< bytes at the peak of the largest micro-step
-  std::optional<int64_t> workspace;         ///< bytes
-  std::optional<int64_t> predicted;         ///< bytes of the process at its peak, foretold
+  int64_t parameters = 0;                        ///< bytes
+  int64_t gradients = 0;                         ///< bytes of the flat sums
+  int64_t optimizer_state = 0;                   ///< bytes of moments and fp32 masters
+  std::optional<int64_t> caller_gradients = {};  ///< bytes of gradients that the caller computes himself
+  std::optional<int64_t> activations = {};       ///< bytes at the peak of the largest micro-step
+  std::optional<int64_t> workspace = {};         ///< bytes
+  std::optional<int64_t> predicted = {};         ///< bytes of the process at its peak, foretold
 
   /// Parameters, gradients (the caller's included) and optimizer state: what stays for the whole run.
   int64_t long_lived() const noexcept {

@@ -18,8 +18,8 @@ struct ConsoleOptions {
   Verbosity verbosity = Verbosity::normal;
   bool live = false;          ///< one line that is written over, instead of a line an update
   int columns = 80;           ///< the live line's limit
+  double live_seconds = 0.1;  ///< the live line is drawn no more often than this
   int64_t total_updates = 0;  ///< of the run; 0: not known
-  int64_t first_update = 0;   ///< updates made before this session, by a resumed run
 };
 
 /// `live` and `columns` for a stream: live on a terminal unless NO_COLOR is set (to anything but nothing) or
@@ -31,10 +31,10 @@ struct RunSummary {
   int64_t updates = 0;  ///< made in this session, applied or not
   int64_t skipped = 0;  ///< of them not applied
   int64_t samples = 0;
-  double seconds = 0;          ///< monotonic
-  std::optional<double> loss;  ///< of the last update
-  std::optional<EvalRecord> evaluation;
-  std::string output_dir;  ///< where record and checkpoints lie; empty: not said
+  double seconds = 0;               ///< monotonic
+  std::optional<double> loss = {};  ///< of the last update
+  std::optional<EvalRecord> evaluation = {};
+  std::string output_dir = {};  ///< where record and checkpoints lie; empty: not said
   bool interrupted = false;
 };
 
@@ -61,12 +61,15 @@ class Console {
 
  private:
   void line(const std::string& text);
-  void clear();
+  void draw(const std::string& text);
+  void say_pending(const Record& record);
+  std::optional<double> eta(int64_t update) const;
 
   std::ostream& out_;
   ConsoleOptions options_;
   std::string live_;           // what stands on the live line
   std::string pending_micro_;  // the window's last micro-step, until its update is known
+  double drawn_ = -1;          // when the live line was drawn, in seconds on the monotonic clock
   int64_t updates_ = 0;        // seen with their seconds
   double seconds_ = 0;         // of those
 };

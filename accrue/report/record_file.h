@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "accrue/report/record.h"
@@ -11,10 +13,9 @@ namespace accrue {
 /// reason.
 class RecordFile {
  public:
-  /// Goes on after update `last_update`: later lines and a half-written last line are cut off, a broken line
-  /// between others is cut out with a warning. 0: the file starts empty (for eval.jsonl: a record of update 0
-  /// stays).
-  explicit RecordFile(std::string path, int64_t last_update = 0);
+  /// Without `last_update` the file starts empty. With it the file goes on after that update: later lines and
+  /// what a crash left at its end are cut off, a broken line between good ones is cut out with a warning.
+  explicit RecordFile(std::string path, std::optional<int64_t> last_update = std::nullopt);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
