@@ -87,9 +87,10 @@ std::vector<std::pair<std::string, std::string>> process_environment() {
 }
 
 Loaded load_text(std::string_view text, const std::string& name, const Overrides& overrides) {
-  const Node root = parse_tree(text, name);
-  if (root.kind == Node::Kind::null) fail(message::config_empty, {{"path", name}});
   Problems problems;
+  const Node root = parse_tree(text, name, problems);
+  if (root.kind == Node::Kind::null) fail(message::config_empty, {{"path", name}});
+
   GivenValues given;
   read_tree(root, {name, true}, given, problems);
   read_environment(overrides, given, problems);

@@ -73,8 +73,9 @@ std::string number_advice(std::string_view text, bool whole) {
   if (is_decimal(text)) {
     const std::optional<double> number = parse<double>(text);
     if (!number) return "; it is out of range";
-    const bool written_out = whole && std::abs(*number) < 1e15 && *number == std::floor(*number);
-    return written_out ? "; write " + std::to_string(static_cast<int64_t>(*number)) : "";
+    const bool no_fraction = whole && *number == std::floor(*number);
+    if (no_fraction && std::abs(*number) >= 1e15) return "; it is out of range";
+    return no_fraction ? "; write " + std::to_string(static_cast<int64_t>(*number)) : "";
   }
   std::string digits;
   std::copy_if(text.begin(), text.end(), std::back_inserter(digits),

@@ -27,10 +27,22 @@ void read_key(const Key& key, const Node& node, const Source& source, GivenValue
 
 void refuse_unknown(std::string_view path, std::string_view section, const Node& key, const Source& source,
                     Problems& problems) {
-  problems.add(message::config_unknown_key, {{"place", source.place(key)},
-                                             {"path", path},
-                                             {"hint", key_hint(path)},
-                                             {"names", join(names_in(section))}});
+  const std::string exact = exact_hint(path);
+  const bool list_names = exact.empty() && (!section.empty() || path.find('.') == std::string_view::npos);
+  problems.add(message::config_unknown_key,
+               {{"place", source.place(key)},
+                {"path", path.empty() ? "\"\"" : shown(path)},
+                {"hint", exact.empty() ? nearest_hint(path) : exact},
+                {"names", list_names ? "; known here are " + join(names_in(section)) : ""}});
+}
+
+/// For "optimizer: adamw": the key that tells what the section is.
+std::string section_hint(const std::string& path, const Node& node) {
+  if (node.kind != Node::Kind::scalar) return "";
+  for (const char* name : {".name", ".kind"}) {
+    if (find_key(path + name) != nullptr) return "; did you mean \"" + path + name + "\"?";
+  }
+  return "";
 }
 
 std::string nested_form(const Key& key) {
@@ -56,13 +68,15 @@ void read_entry(const std::string& path, const Node& key_node, const Node& node,
     problems.add(message::config_section, {{"place", source.place(node)},
                                            {"path", path},
                                            {"got", describe(node)},
-                                           {"names", join(names_in(path))}});
+                                           {"names", join(names_in(path))},
+                                           {"hint", section_hint(path, node)}});
   }
 }
 
 void read_section(const Node& map, const std::string& section, const Source& source, GivenValues& given,
                   Problems& problems) {
   for (const auto& [key, node] : map.entries) {
+    if (key.kind == Node::Kind::sequence || key.kind == Node::Kind::map) continue;  // told by the reader
     // "batch.size: 4" in a file is refused, since the same key could stand once more in its section.
     if (key.text.find('.') != std::string::npos && find_key(key.text) != nullptr) {
       problems.add(
@@ -84,8 +98,8 @@ void read_tree(const Node& root, const Source& source, GivenValues& given, Probl
   if (root.kind == Node::Kind::map) {
     read_section(root, "", source, given, problems);
   } else if (root.kind != Node::Kind::null) {
-    problems.add(message::config_root,
-                 {{"place", source.place(root)}, {"got", describe(root)}, {"names", join(names_in(""))}});
+    fail(message::config_root,
+         {{"place", source.place(root)}, {"got", describe(root)}, {"names", join(names_in(""))}});
   }
 }
 
@@ -105,7 +119,7 @@ void read_override(const Override& one, GivenValues& given, Problems& problems) 
     node.text = one.value;
   } else {
     try {
-      node = parse_tree(one.value, one.place, false);
+      node = parse_tree(one.value, one.place, problems, false);
     } catch (const ConfigError& error) {
       problems.add(message::config_override_broken, {{"reason", error.what()}, {"path", one.path}});
       return;

@@ -92,12 +92,15 @@ class Reader {
   std::optional<int64_t> integer(const Node& node) {
     std::optional<int64_t> number;
     if (node.kind == Node::Kind::scalar && !node.quoted) number = parse_integer(node.text);
-    if (!number) return refuse(node, number_hint(node, true));
+    Key single = key_;
+    single.type = Type::integer;
+    const std::string allowed = allowed_text(single);
+    if (!number) return refuse(node, path(), allowed, number_hint(node, true));
     const auto value = static_cast<double>(*number);
     if (value < key_.range.minimum || value > key_.range.maximum) {
       const bool too_large = value > key_.range.maximum;
-      return refuse(node,
-                    too_large ? "; at most " + std::to_string(static_cast<int64_t>(key_.range.maximum)) : "");
+      const std::string limit = std::to_string(static_cast<int64_t>(key_.range.maximum));
+      return refuse(node, path(), allowed, too_large ? "; it may be at most " + limit : "");
     }
     return number;
   }
@@ -166,7 +169,7 @@ class Reader {
     if (!values) return std::nullopt;
     const size_t length = key_.range.length;
     if (values->empty() || (length > 0 && values->size() != length)) {
-      return refuse(node, "; it has " + std::to_string(values->size()));
+      return refuse(node, "; the list has " + std::to_string(values->size()));
     }
     return Value(std::move(*values));
   }
@@ -191,14 +194,14 @@ class Reader {
     }
     bool has_match = false;
     for (const auto& [key, value] : node.entries) {
-      const std::string inner = path + "." + key.text;
+      const std::string inner = path + "." + shown(key.text);
       if (key.text == "match") {
         has_match = true;
         const auto patterns =
             elements<std::string>(value, [&](const Node& item) { return text(item, inner); });
         if (patterns) group.match = *patterns;
         if (patterns && patterns->empty())
-          refuse(value, inner, "a name pattern or a list of them", "; it has 0");
+          refuse(value, inner, "a name pattern or a list of them", "; the list has 0");
       } else if (key.text == "lr") {
         group.lr = number(value, inner, {.minimum = 0});
       } else if (key.text == "weight_decay") {
@@ -207,7 +210,7 @@ class Reader {
         problems_.add(message::config_unknown_key, {{"place", source_.place(key)},
                                                     {"path", inner},
                                                     {"hint", did_you_mean(key.text, kNames)},
-                                                    {"names", join(kNames)}});
+                                                    {"names", "; known here are " + join(kNames)}});
       }
     }
     if (!has_match)

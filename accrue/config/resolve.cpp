@@ -40,13 +40,15 @@ void check_meaning(Resolution& r) {
     const bool unclear =
         r.refused(need.key) || (need.key == "loss.kind" && !r.has("task") && !r.has("loss.kind"));
     if (unclear || needs_hold(key, r.run)) continue;
-    r.problems.add(message::config_no_meaning,
-                   {{"place", r.place(key.path)},
-                    {"path", key.path},
-                    {"other", need.key},
-                    {"got", to_text(find_key(need.key)->get(r.run))},
-                    {"origin", r.has(need.key) ? "" : " (not given, so its default)"},
-                    {"need", need.text()}});
+    const bool by_task = r.origins.count(std::string(need.key)) > 0;
+    r.problems.add(message::config_no_meaning, {{"place", r.place(key.path)},
+                                                {"path", key.path},
+                                                {"other", need.key},
+                                                {"got", to_text(find_key(need.key)->get(r.run))},
+                                                {"origin", by_task           ? " (by task)"
+                                                           : r.has(need.key) ? ""
+                                                                             : " (the default)"},
+                                                {"need", need.text()}});
   }
 }
 

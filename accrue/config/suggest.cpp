@@ -117,9 +117,10 @@ const Key* only_key_named(std::string_view name) {
   return found;
 }
 
-bool is_section(std::string_view name) {
+/// Whether it is the top or a section of the schema.
+bool is_known_place(std::string_view section) {
   const std::vector<std::string> sections = section_names();
-  return std::find(sections.begin(), sections.end(), name) != sections.end();
+  return section.empty() || std::find(sections.begin(), sections.end(), section) != sections.end();
 }
 
 }  // namespace
@@ -145,19 +146,19 @@ std::vector<std::string> names_in(std::string_view section) {
   return names;
 }
 
-std::string key_hint(std::string_view path) {
+std::string exact_hint(std::string_view path) {
   const std::string name = plain_name(path);
   for (const Alias& alias : kAliases) {
-    if (alias.name == name) return "; here it is called " + std::string(alias.path);
+    if (alias.name == name) return "; here it is " + std::string(alias.path);
   }
+  const Key* key = only_key_named(name);
+  return key != nullptr && is_known_place(section_of(path)) ? "; here it is " + std::string(key->path) : "";
+}
+
+std::string nearest_hint(std::string_view path) {
   const std::string_view section = section_of(path);
-  const bool inside = is_section(section);
-  const std::vector<std::string> siblings = names_in(inside ? section : std::string_view{});
-  if (section.empty() || inside) {
-    const std::string nearest = nearest_name(name, siblings);
-    if (nearest == name) return did_you_mean(name, siblings);
-    if (const Key* key = only_key_named(name)) return "; here it is " + std::string(key->path);
-    return nearest.empty() ? "" : did_you_mean(name, siblings);
+  if (is_known_place(section)) {
+    return did_you_mean(section.empty() ? path : path.substr(section.size() + 1), names_in(section));
   }
   std::vector<std::string> paths;
   for (const Key& key : schema()) paths.emplace_back(key.path);

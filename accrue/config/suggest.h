@@ -13,8 +13,12 @@ std::vector<std::string> section_names();
 /// The keys of a section; an empty section stands for the top, sections included.
 std::vector<std::string> names_in(std::string_view section);
 
-/// Our key for a dotted path that is none, as "; ..." : the name that other trainers use, the key's true
-/// section, or the nearest name. Empty where nothing is near.
-std::string key_hint(std::string_view path);
+/// Our key for a path that is none but whose meaning is plain, as "; here it is ...": the name that other
+/// trainers use, or a key that stands in another section. Empty where there is no such key.
+std::string exact_hint(std::string_view path);
+
+/// The nearest key of the path's section (of all, where there is no such section), as "; did you mean ...?",
+/// or empty.
+std::string nearest_hint(std::string_view path);
 
 }  // namespace accrue::config

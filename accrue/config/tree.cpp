@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <tuple>
 
 #include "accrue/base/error.h"
 
@@ -20,8 +21,8 @@ constexpr size_t kMaxNodes = 20000;
 /// Builds the tree: an event becomes a node, a finished node goes into the one above it.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string_view text, const std::string& name, bool positions)
-      : name_(name), positions_(positions) {
+  TreeBuilder(std::string_view text, const std::string& name, Problems& problems, bool positions)
+      : name_(name), problems_(problems), positions_(positions) {
     for (size_t start = 0; start <= text.size();) {
       const size_t end = std::min(text.find('\n', start), text.size());
       lines_.push_back(text.substr(start, end - start));
@@ -29,10 +30,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  Node take_root() {
-    problems_.throw_if_any();
-    return std::move(root_);
-  }
+  Node take_root() { return std::move(root_); }
 
   std::string place(int line, int column) const {
     if (!positions_) return name_;
@@ -145,7 +143,11 @@ class TreeBuilder : public YAML::EventHandler {
       stack_.back().node.items.push_back(std::move(done.node));
     } else if (stack_.back().has_key) {
       stack_.back().has_key = false;
-      stack_.back().node.entries.back().value = std::move(done.node);
+      auto& [key, value] = stack_.back().node.entries.back();
+      value = std::move(done.node);
+      // The reader places a missing value at whatever comes next.
+      if (value.kind == Node::Kind::null)
+        std::tie(value.line, value.column) = std::pair(key.line, key.column);
     } else {
       add_key(stack_.back(), std::move(done.node));
     }
@@ -160,7 +162,7 @@ class TreeBuilder : public YAML::EventHandler {
     for (const auto& [other, value] : map.node.entries) {
       if (other.text != key.text || key.text.empty()) continue;
       problems_.add(message::yaml_key_twice,
-                    {{"place", place(key.line, key.column)}, {"key", key.text}, {"line", other.line}});
+                    {{"place", place(key.line, key.column)}, {"key", shown(key.text)}, {"line", other.line}});
       break;
     }
     map.node.entries.push_back({std::move(key), Node{}});
@@ -168,12 +170,12 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   const std::string& name_;
+  Problems& problems_;
   bool positions_;
   std::vector<std::string_view> lines_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, Node> anchors_;
   size_t num_nodes_ = 0;
-  Problems problems_;
   Node root_;
 };
 
@@ -223,7 +225,7 @@ std::string describe(const Node& node) {
     case Node::Kind::null:
       return "nothing";
     case Node::Kind::scalar:
-      return node.quoted ? "text \"" + node.text + "\"" : node.text;
+      return node.quoted ? "text \"" + shown(node.text) + "\"" : shown(node.text);
     case Node::Kind::sequence:
       return "a list";
     case Node::Kind::map:
@@ -232,21 +234,36 @@ std::string describe(const Node& node) {
   return "nothing";
 }
 
-Node parse_tree(std::string_view text, const std::string& name, bool positions) {
+std::string shown(std::string_view text) {
+  constexpr int kMaxCharacters = 60;
+  std::string part;
+  int characters = 0;
+  for (const char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if ((code & 0xC0) != 0x80 && ++characters > kMaxCharacters) return part + "...";
+    part.push_back(code < 0x20 || code == 0x7f ? '?' : letter);
+  }
+  return part;
+}
+
+Node parse_tree(std::string_view text, const std::string& name, Problems& problems, bool positions) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  TreeBuilder builder(text, name, positions);
+  TreeBuilder builder(text, name, problems, positions);
   check_utf8(text, builder);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);
-    Node root = builder.take_root();
-    TreeBuilder rest(text, name, positions);
-    if (parser.HandleNextDocument(rest)) fail(message::yaml_second_document, {{"place", name}});
-    return root;
+    Problems ignored;
+    TreeBuilder rest(text, name, ignored, positions);
+    if (parser.HandleNextDocument(rest)) {
+      const Node second = rest.take_root();
+      fail(message::yaml_second_document, {{"place", builder.place(second.line, second.column)}});
+    }
+    return builder.take_root();
   } catch (const YAML::Exception& error) {
-    fail(message::yaml_broken, {{"place", builder.place(error.mark)}, {"reason", error.msg}});
+    fail(message::yaml_broken, {{"place", builder.place(error.mark)}, {"reason", shown(error.msg)}});
   }
 }
 

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "accrue/base/error.h"
+
 namespace accrue::config {
 
 struct Entry;
@@ -35,9 +37,12 @@ std::string describe(const Node& node);
 /// Whether every byte belongs to a character of UTF-8 and none is zero.
 bool is_utf8(std::string_view text);
 
-/// Reads one YAML (or JSON) document. Throws ConfigError with `name:line:column` for broken YAML, a key that
-/// stands twice, tags, a text that is not UTF-8, and for more depth, size or repetition than a configuration
-/// can need. `name` alone is shown if `positions` is false.
-Node parse_tree(std::string_view text, const std::string& name, bool positions = true);
+/// `text` for a message: control characters replaced, cut after 60 characters.
+std::string shown(std::string_view text);
+
+/// Reads one YAML (or JSON) document. Keys that stand twice and tags become problems. Throws ConfigError with
+/// `name:line:column` for broken YAML, a text that is not UTF-8, and more depth, size or repetition than a
+/// configuration can need. `name` alone is shown if `positions` is false.
+Node parse_tree(std::string_view text, const std::string& name, Problems& problems, bool positions = true);
 
 }  // namespace accrue::config

@@ -1,0 +1,713 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations that are wrong, and what a user is told. Tests compare every row; docs/errors.md lists them.
+#pragma once
+
+#include <string_view>
+
+namespace accrue::test {
+
+struct BadConfig {
+  std::string_view id;
+  std::string_view yaml;  ///< the whole file, which is named bad.yaml
+  std::string_view kind;
+  std::string_view text;  ///< the whole message
+};
+
+// clang-format off
+inline constexpr BadConfig kBadConfigs[] = {
+    {"config.k_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: 0}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got 0, needed a whole number of at least 1"},
+    {"config.k_negative",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: -1}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got -1, needed a whole number of at least 1"},
+    {"config.k_fraction",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: 2.5}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got 2.5, needed a whole number of at least 1"},
+    {"config.k_quoted",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: \"4\"}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got text \"4\", needed a whole number of at least 1; "
+     "in quotes it is text: remove the quotes"},
+    {"config.k_true",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: true}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got true, needed a whole number of at least 1"},
+    {"config.k_1e30",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: 1e30}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got 1e30, needed a whole number of at least 1; it is "
+     "out of range"},
+    {"config.k_overflow",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: 99999999999999999999}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got 99999999999999999999, needed a whole number of at "
+     "least 1; it is out of range"},
+    {"config.k_past_limit",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: 3000000000}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got 3000000000, needed a whole number of at least 1; "
+     "it may be at most 2147483647"},
+    {"config.k_list",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: [4]}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got a list, needed a whole number of at least 1"},
+    {"config.k_nan",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, num_micro_steps: .nan}\n",
+     "ConfigError",
+     "bad.yaml:3:35: batch.num_micro_steps: got .nan, needed a whole number of at least 1"},
+    {"config.k_indivisible",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 16, num_micro_steps: 3}\n",
+     "ConfigError",
+     "bad.yaml:3:36: batch.num_micro_steps: 3 does not divide the batch of 16 samples; near it 2 "
+     "and 4 would, or give micro_batch instead, which may leave a smaller last group"},
+    {"config.k_above_size",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 16, num_micro_steps: 17}\n",
+     "ConfigError",
+     "bad.yaml:3:36: batch.num_micro_steps: 17 does not divide the batch of 16 samples; near it "
+     "16 would, or give micro_batch instead, which may leave a smaller last group"},
+    {"config.k_indivisible_default",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {num_micro_steps: 3}\n",
+     "ConfigError",
+     "bad.yaml:3:26: batch.num_micro_steps: 3 does not divide the batch of 32 samples; near it 2 "
+     "and 4 would, or give micro_batch instead, which may leave a smaller last group"},
+    {"config.batch_disagrees",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 256, micro_batch: 32, num_micro_steps: 4}\n",
+     "ConfigError",
+     "bad.yaml:3:54: batch: size 256, micro_batch 32 and num_micro_steps 4 do not agree, since 32 "
+     "x 4 is 128; leave one of them out (--set KEY=null takes it back)"},
+    {"config.batch_overflow",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {micro_batch: 2147483647, num_micro_steps: 2147483647}\n",
+     "ConfigError",
+     "bad.yaml:3:51: batch: micro_batch 2147483647 x num_micro_steps 2147483647 is more than "
+     "2147483647 samples; needed is a smaller batch"},
+    {"config.micro_batch_auto",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, micro_batch: auto}\n",
+     "ConfigError",
+     "bad.yaml:3:31: batch.micro_batch: got auto, needed a whole number of at least 1; it is not "
+     "chosen automatically"},
+    {"config.micro_batch_without_size",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {micro_batch: 64}\n",
+     "ConfigError",
+     "bad.yaml:3:22: batch.micro_batch: 64 is more than the default batch of 32 samples; give "
+     "batch.size"},
+    {"config.batch_memory",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, memory: 2GiB}\n",
+     "ConfigError",
+     "bad.yaml:3:18: batch.memory: there is no such key; known here are size, micro_batch, "
+     "num_micro_steps, order, last"},
+    {"config.size_float",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8.0}\n",
+     "ConfigError",
+     "bad.yaml:3:15: batch.size: got 8.0, needed a whole number of at least 1; write 8"},
+    {"config.size_underscore",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 1_000}\n",
+     "ConfigError",
+     "bad.yaml:3:15: batch.size: got 1_000, needed a whole number of at least 1; write 1000 "
+     "without the underscore"},
+    {"config.size_hex",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 0x10}\n",
+     "ConfigError",
+     "bad.yaml:3:15: batch.size: got 0x10, needed a whole number of at least 1; write it in "
+     "decimal digits"},
+    {"config.size_leading_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 010}\n",
+     "ConfigError",
+     "bad.yaml:3:15: batch.size: got 010, needed a whole number of at least 1; write 10"},
+    {"config.empty",
+     "# nothing here\n",
+     "ConfigError",
+     "bad.yaml: the file holds no configuration; needed are at least task and data.train (ready "
+     "configurations: accrue init)"},
+    {"config.not_a_map",
+     "- task\n"
+     "- data\n",
+     "ConfigError",
+     "bad.yaml:1:1: got a list, needed a configuration with some of the keys task, data, model, "
+     "batch, loss, optimizer, schedule, clip_norm, clip_value, precision, train, eval, "
+     "checkpoint, output_dir, seed, device, threads"},
+    {"config.no_task",
+     "data: {train: a.csv}\n",
+     "ConfigError",
+     "bad.yaml: task: not given; needed is one of regression, classification"},
+    {"config.no_data",
+     "task: regression\n",
+     "ConfigError",
+     "bad.yaml: data.train: not given; needed is a path"},
+    {"config.task_unknown",
+     "task: clasification\n"
+     "data: {train: a.csv}\n",
+     "ConfigError",
+     "bad.yaml:1:7: task: got clasification, needed one of regression, classification; did you "
+     "mean \"classification\"?"},
+    {"config.task_not_yet",
+     "task: sft\n"
+     "data: {train: a.csv}\n",
+     "ConfigError",
+     "bad.yaml:1:7: task: got sft, needed one of regression, classification"},
+    {"config.top_key_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimzer: {lr: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:1: optimzer: there is no such key; did you mean \"optimizer\"?; known here are "
+     "task, data, model, batch, loss, optimizer, schedule, clip_norm, clip_value, precision, "
+     "train, eval, checkpoint, output_dir, seed, device, threads"},
+    {"config.section_key_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {learning_rat: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:13: optimizer.learning_rat: there is no such key; known here are name, lr, "
+     "momentum, nesterov, betas, eps, weight_decay, groups"},
+    {"config.key_of_another_section",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {momentum: 0.9}\n",
+     "ConfigError",
+     "bad.yaml:3:9: model.momentum: there is no such key; here it is optimizer.momentum"},
+    {"config.key_reserved",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {kind: gpt, vocabulary: 7}\n",
+     "ConfigError",
+     "bad.yaml:3:15: model.kind: got gpt, needed one of linear, mlp\n"
+     "bad.yaml:3:20: model.vocabulary: there is no such key; known here are kind, hidden, "
+     "activation, weights"},
+    {"config.gradient_accumulation_steps",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "gradient_accumulation_steps: 4\n",
+     "ConfigError",
+     "bad.yaml:3:1: gradient_accumulation_steps: there is no such key; here it is "
+     "batch.num_micro_steps"},
+    {"config.per_device_train_batch_size",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "per_device_train_batch_size: 4\n",
+     "ConfigError",
+     "bad.yaml:3:1: per_device_train_batch_size: there is no such key; here it is "
+     "batch.micro_batch"},
+    {"config.accumulate_grad_batches",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {accumulate_grad_batches: 4}\n",
+     "ConfigError",
+     "bad.yaml:3:9: train.accumulate_grad_batches: there is no such key; here it is "
+     "batch.num_micro_steps"},
+    {"config.batch_size",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch_size: 32\n",
+     "ConfigError",
+     "bad.yaml:3:1: batch_size: there is no such key; here it is batch.size"},
+    {"config.learning_rate",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {learning_rate: 0.1}\n",
+     "ConfigError",
+     "bad.yaml:3:13: optimizer.learning_rate: there is no such key; here it is optimizer.lr"},
+    {"config.epochs_at_top",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "epochs: 3\n",
+     "ConfigError",
+     "bad.yaml:3:1: epochs: there is no such key; here it is train.epochs"},
+    {"config.weight_decay_at_top",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "weight_decay: 0.1\n",
+     "ConfigError",
+     "bad.yaml:3:1: weight_decay: there is no such key; here it is optimizer.weight_decay"},
+    {"config.max_steps",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "max_steps: 100\n",
+     "ConfigError",
+     "bad.yaml:3:1: max_steps: there is no such key; here it is train.updates"},
+    {"config.clip_grad_norm",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "clip_grad_norm: 1.0\n",
+     "ConfigError",
+     "bad.yaml:3:1: clip_grad_norm: there is no such key; here it is clip_norm"},
+    {"config.dotted_key",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch.size: 4\n",
+     "ConfigError",
+     "bad.yaml:3:1: batch.size: a dotted key is for --set; in a file write batch: {size: ...}"},
+    {"config.section_is_text",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: adamw\n",
+     "ConfigError",
+     "bad.yaml:3:12: optimizer: got adamw, needed a section with some of the keys name, lr, "
+     "momentum, nesterov, betas, eps, weight_decay, groups; did you mean \"optimizer.name\"?"},
+    {"config.section_is_list",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: [32, 8]\n",
+     "ConfigError",
+     "bad.yaml:3:8: batch: got a list, needed a section with some of the keys size, micro_batch, "
+     "num_micro_steps, order, last"},
+    {"config.key_twice",
+     "task: regression\n"
+     "task: classification\n"
+     "data: {train: a.csv}\n",
+     "ConfigError",
+     "bad.yaml:2:1: task is given twice, first on line 1; remove one of them"},
+    {"config.key_twice_nested",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer:\n"
+     "  lr: 0.1\n"
+     "  name: sgd\n"
+     "  lr: 0.2\n",
+     "ConfigError",
+     "bad.yaml:6:3: lr is given twice, first on line 4; remove one of them"},
+    {"config.section_twice",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 4}\n"
+     "batch: {order: file}\n",
+     "ConfigError",
+     "bad.yaml:4:1: batch is given twice, first on line 3; remove one of them"},
+    {"config.lr_negative",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {lr: -1e-3}\n",
+     "ConfigError",
+     "bad.yaml:3:17: optimizer.lr: got -1e-3, needed a number of at least 0"},
+    {"config.lr_quoted",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {lr: \"1e-4\"}\n",
+     "ConfigError",
+     "bad.yaml:3:17: optimizer.lr: got text \"1e-4\", needed a number of at least 0; in quotes it "
+     "is text: remove the quotes"},
+    {"config.lr_comma",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {lr: '0,1'}\n",
+     "ConfigError",
+     "bad.yaml:3:17: optimizer.lr: got text \"0,1\", needed a number of at least 0"},
+    {"config.lr_comma_plain",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer:\n"
+     "  lr: 0,1\n",
+     "ConfigError",
+     "bad.yaml:4:7: optimizer.lr: got 0,1, needed a number of at least 0; the decimal sign is a "
+     "point"},
+    {"config.lr_infinite",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {lr: .inf}\n",
+     "ConfigError",
+     "bad.yaml:3:17: optimizer.lr: got .inf, needed a number of at least 0"},
+    {"config.lr_too_large",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {lr: 1e999}\n",
+     "ConfigError",
+     "bad.yaml:3:17: optimizer.lr: got 1e999, needed a number of at least 0; it is out of range"},
+    {"config.lr_word",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {lr: small}\n",
+     "ConfigError",
+     "bad.yaml:3:17: optimizer.lr: got small, needed a number of at least 0"},
+    {"config.lr_blank",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer:\n"
+     "  lr:\n",
+     "ConfigError",
+     "bad.yaml:4:3: optimizer.lr: got nothing, needed a number of at least 0"},
+    {"config.betas_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {betas: [0.9]}\n",
+     "ConfigError",
+     "bad.yaml:3:20: optimizer.betas: got a list, needed a list of 2 numbers, each from 0 to 1, 1 "
+     "not included; the list has 1"},
+    {"config.betas_at_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {betas: [0.9, 1]}\n",
+     "ConfigError",
+     "bad.yaml:3:26: optimizer.betas: got 1, needed a number from 0 to 1, 1 not included"},
+    {"config.eps_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {eps: 0}\n",
+     "ConfigError",
+     "bad.yaml:3:18: optimizer.eps: got 0, needed a number above 0"},
+    {"config.momentum_with_adam",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {name: adam, momentum: 0.9}\n",
+     "ConfigError",
+     "bad.yaml:3:35: optimizer.momentum: has no meaning with optimizer.name: adam; it needs "
+     "optimizer.name: sgd"},
+    {"config.momentum_with_default",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {momentum: 0.9}\n",
+     "ConfigError",
+     "bad.yaml:3:23: optimizer.momentum: has no meaning with optimizer.name: adamw (the default); "
+     "it needs optimizer.name: sgd"},
+    {"config.momentum_at_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {name: sgd, momentum: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:34: optimizer.momentum: got 1, needed a number from 0 to 1, 1 not included"},
+    {"config.betas_with_sgd",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {name: sgd, betas: [0.9, 0.99]}\n",
+     "ConfigError",
+     "bad.yaml:3:31: optimizer.betas: has no meaning with optimizer.name: sgd; it needs "
+     "optimizer.name: adam, adamw"},
+    {"config.nesterov_without_momentum",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {name: sgd, nesterov: true}\n",
+     "ConfigError",
+     "bad.yaml:3:34: optimizer.nesterov: got true with momentum 0, needed is optimizer.momentum "
+     "above 0"},
+    {"config.nesterov_yes",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {name: sgd, momentum: 0.9, nesterov: yes}\n",
+     "ConfigError",
+     "bad.yaml:3:49: optimizer.nesterov: got yes, needed true or false"},
+    {"config.optimizer_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {name: adamW}\n",
+     "ConfigError",
+     "bad.yaml:3:19: optimizer.name: got adamW, needed one of sgd, adam, adamw; did you mean "
+     "\"adamw\"?"},
+    {"config.group_without_match",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {groups: [{lr: 0.1}]}\n",
+     "ConfigError",
+     "bad.yaml:3:22: optimizer.groups[0]: match is missing; needed is a name pattern or a list of "
+     "them, such as \"*.bias\""},
+    {"config.group_key_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {groups: [{match: a, betas: 1}]}\n",
+     "ConfigError",
+     "bad.yaml:3:33: optimizer.groups[0].betas: there is no such key; known here are match, lr, "
+     "weight_decay"},
+    {"config.group_no_patterns",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {groups: [{match: [], lr: -1}]}\n",
+     "ConfigError",
+     "bad.yaml:3:30: optimizer.groups[0].match: got a list, needed a name pattern or a list of "
+     "them; the list has 0\n"
+     "bad.yaml:3:38: optimizer.groups[0].lr: got -1, needed a number of at least 0"},
+    {"config.groups_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "optimizer: {groups: {match: a}}\n",
+     "ConfigError",
+     "bad.yaml:3:21: optimizer.groups: got a section, needed a list of sections with the keys "
+     "match, lr, weight_decay"},
+    {"config.hidden_with_linear",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {kind: linear, hidden: [8]}\n",
+     "ConfigError",
+     "bad.yaml:3:31: model.hidden: has no meaning with model.kind: linear; it needs model.kind: "
+     "mlp"},
+    {"config.hidden_empty",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {hidden: []}\n",
+     "ConfigError",
+     "bad.yaml:3:17: model.hidden: got a list, needed a list of whole numbers, each of at least "
+     "1; the list has 0"},
+    {"config.hidden_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {hidden: [8, 0]}\n",
+     "ConfigError",
+     "bad.yaml:3:21: model.hidden: got 0, needed a whole number of at least 1"},
+    {"config.activation_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {activation: Relu}\n",
+     "ConfigError",
+     "bad.yaml:3:21: model.activation: got Relu, needed one of relu, gelu, gelu_tanh, tanh, silu; "
+     "did you mean \"relu\"?"},
+    {"config.order_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {order: shuffle}\n",
+     "ConfigError",
+     "bad.yaml:3:16: batch.order: got shuffle, needed one of file, shuffled; did you mean "
+     "\"shuffled\"?"},
+    {"config.label_smoothing_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "loss: {label_smoothing: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:25: loss.label_smoothing: got 1, needed a number from 0 to 1, 1 not included"},
+    {"config.label_smoothing_regression",
+     "task: regression\n"
+     "data: {train: a.csv}\n"
+     "loss: {label_smoothing: 0.1}\n",
+     "ConfigError",
+     "bad.yaml:3:25: loss.label_smoothing: has no meaning with loss.kind: mse (by task); it needs "
+     "loss.kind: cross_entropy"},
+    {"config.loss_of_other_task",
+     "task: regression\n"
+     "data: {train: a.csv}\n"
+     "loss: {kind: cross_entropy}\n",
+     "ConfigError",
+     "bad.yaml:3:14: loss.kind: got cross_entropy, needed for regression is one of mse, l1, huber"},
+    {"config.every_without_step",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "schedule: {name: cosine, every: 10}\n",
+     "ConfigError",
+     "bad.yaml:3:33: schedule.every: has no meaning with schedule.name: cosine; it needs "
+     "schedule.name: step"},
+    {"config.step_without_every",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "schedule: {name: step}\n",
+     "ConfigError",
+     "bad.yaml:3:18: schedule.every: not given; schedule.name: step needs the number of updates "
+     "between two drops"},
+    {"config.min_lr_ratio_above_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "schedule: {name: cosine, min_lr_ratio: 2}\n",
+     "ConfigError",
+     "bad.yaml:3:40: schedule.min_lr_ratio: got 2, needed a number from 0 to 1"},
+    {"config.both_clips",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "clip_norm: 1\n"
+     "clip_value: 1\n",
+     "ConfigError",
+     "bad.yaml:4:13: clip_value: not together with clip_norm (bad.yaml:3:12); leave one of them "
+     "out (--set clip_norm=null takes it back)"},
+    {"config.both_lengths",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {epochs: 1, updates: 5}\n",
+     "ConfigError",
+     "bad.yaml:3:29: train.updates: not together with train.epochs (bad.yaml:3:17); leave one of "
+     "them out (--set train.epochs=null takes it back)"},
+    {"config.epochs_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {epochs: 0}\n",
+     "ConfigError",
+     "bad.yaml:3:17: train.epochs: got 0, needed a whole number of at least 1"},
+    {"config.valid_share_one",
+     "task: classification\n"
+     "data: {train: a.csv, valid: 1.0}\n",
+     "ConfigError",
+     "bad.yaml:2:29: data.valid: got 1.0, needed a number from 0 to 1, both not included"},
+    {"config.target_null",
+     "task: classification\n"
+     "data: {train: a.csv, inputs: [a, ~]}\n",
+     "ConfigError",
+     "bad.yaml:2:34: data.inputs: got nothing, needed a text; the text null stands in quotes"},
+    {"config.standardize_with_tensors",
+     "task: classification\n"
+     "data: {train: a, format: safetensors, standardize: true}\n",
+     "ConfigError",
+     "bad.yaml:2:52: data.standardize: has no meaning with data.format: safetensors; it needs "
+     "data.format: auto, csv"},
+    {"config.master_with_fp32",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {master: none}\n",
+     "ConfigError",
+     "bad.yaml:3:21: precision.master: has no meaning with precision.parameters: fp32 (the "
+     "default); it needs precision.parameters: bf16"},
+    {"config.device_cuda",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "device: cuda:0\n",
+     "ConfigError",
+     "bad.yaml:3:9: device: got cuda:0, but this build has cpu alone; needed is cpu or auto"},
+    {"config.seed_negative",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "seed: -1\n",
+     "ConfigError",
+     "bad.yaml:3:7: seed: got -1, needed a whole number from 0 to 18446744073709551615; it is out "
+     "of range"},
+    {"config.seed_too_large",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "seed: 18446744073709551616\n",
+     "ConfigError",
+     "bad.yaml:3:7: seed: got 18446744073709551616, needed a whole number from 0 to "
+     "18446744073709551615; it is out of range"},
+    {"config.threads_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "threads: 0\n",
+     "ConfigError",
+     "bad.yaml:3:10: threads: got 0, needed a whole number from 1 to 4096"},
+    {"config.keep_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "checkpoint: {keep: 0}\n",
+     "ConfigError",
+     "bad.yaml:3:20: checkpoint.keep: got 0, needed a whole number of at least 1"},
+    {"config.tag",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "seed: !!int 4\n",
+     "ConfigError",
+     "bad.yaml:3:7: the tag tag:yaml.org,2002:int is given, but types come from the key; remove it"},
+    {"config.broken_bracket",
+     "task: classification\n"
+     "data: {train: a.csv\n",
+     "ConfigError",
+     "bad.yaml:3:1: this is not YAML: end of map flow not found; look at indentation, brackets "
+     "and quotes here and on the line before"},
+    {"config.broken_indent",
+     "task: classification\n"
+     " data: 1\n",
+     "ConfigError",
+     "bad.yaml:2:6: this is not YAML: illegal map value; look at indentation, brackets and quotes "
+     "here and on the line before"},
+    {"config.tab_indent",
+     "task: classification\n"
+     "data:\n"
+     "\ttrain: a.csv\n",
+     "ConfigError",
+     "bad.yaml:3:7: this is not YAML: illegal map value; look at indentation, brackets and quotes "
+     "here and on the line before"},
+    {"config.unclosed_quote",
+     "task: classification\n"
+     "data: {train: \"a.csv}\n",
+     "ConfigError",
+     "bad.yaml:3:1: this is not YAML: end of map flow not found; look at indentation, brackets "
+     "and quotes here and on the line before"},
+    {"config.second_document",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "---\n"
+     "task: regression\n",
+     "ConfigError",
+     "bad.yaml:4:1: a second document begins here; one configuration a file is needed"},
+    {"config.alias_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "seed: *seed\n",
+     "ConfigError",
+     "bad.yaml:3:7: this is not YAML: the referenced anchor is not defined; look at indentation, "
+     "brackets and quotes here and on the line before"},
+    {"config.alias_inside_itself",
+     "task: &t [*t]\n",
+     "ConfigError",
+     "bad.yaml:1:11: the value named by * is repeated inside itself; write it out"},
+    {"config.alias_bomb",
+     "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+     "b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
+     "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
+     "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
+     "e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n",
+     "ConfigError",
+     "bad.yaml:5:5: more than 20000 values (repetition by * counts); a configuration needs fewer"},
+    {"config.too_deep",
+     "task: [[[[[[[[[[[[[[[[[[x]]]]]]]]]]]]]]]]]]\n",
+     "ConfigError",
+     "bad.yaml:1:22: more than 16 levels of nesting; a configuration needs no more than five"},
+    {"config.key_is_list",
+     "? [a, b]\n"
+     ": 1\n",
+     "ConfigError",
+     "bad.yaml:1:3: got a list as a key; a key must be a word\n"
+     "bad.yaml: task: not given; needed is one of regression, classification\n"
+     "bad.yaml: data.train: not given; needed is a path"},
+    {"config.not_utf8",
+     "task: classification\n"
+     "data: {train: \"\377.csv\"}\n",
+     "ConfigError",
+     "bad.yaml:2:16: byte 255 is no UTF-8 text; save the file as UTF-8"},
+    {"config.zero_byte",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "device: \"cpu\\0\"\n",
+     "ConfigError",
+     "bad.yaml:3:9: device: got text \"cpu?\", needed a text without a zero byte"},
+    {"config.many_at_once",
+     "task: clasification\n"
+     "data: {train: a.csv, formt: csv}\n"
+     "batch: {size: 0}\n"
+     "lr: 1\n",
+     "ConfigError",
+     "bad.yaml:1:7: task: got clasification, needed one of regression, classification; did you "
+     "mean \"classification\"?\n"
+     "bad.yaml:2:22: data.formt: there is no such key; did you mean \"format\"?; known here are "
+     "train, valid, format, inputs, target, standardize, missing\n"
+     "bad.yaml:3:15: batch.size: got 0, needed a whole number of at least 1\n"
+     "bad.yaml:4:1: lr: there is no such key; here it is optimizer.lr"},
+};
+// clang-format on
+
+}  // namespace accrue::test
