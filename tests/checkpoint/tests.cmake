@@ -1,0 +1,7 @@
+find_package(nlohmann_json REQUIRED)
+accrue_test(checkpoint
+  checkpoint_folder_test.cpp
+  output_dir_test.cpp
+  pending_checkpoint_test.cpp
+  resume_test.cpp)
+target_link_libraries(test_checkpoint PRIVATE nlohmann_json::nlohmann_json)
