@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "accrue/config/load.h"
+#include "accrue/config/paths.h"
+#include "tests/config/bad_configs.h"
+#include "tests/support/errors.h"
+
+namespace accrue::config {
+namespace {
+
+namespace fs = std::filesystem;
+using test::BadConfig;
+using test::kBadConfigs;
+
+class WrongConfiguration : public testing::TestWithParam<BadConfig> {};
+
+TEST_P(WrongConfiguration, IsToldByKindAndText) {
+  const BadConfig& row = GetParam();
+  try {
+    load_text(row.yaml, "bad.yaml");
+    FAIL() << "it was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(kind_name(error.kind()), row.kind);
+    EXPECT_EQ(std::string_view(error.what()), row.text);
+    EXPECT_EQ(error.exit_code(), 2);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, WrongConfiguration, testing::ValuesIn(kBadConfigs),
+                         [](const testing::TestParamInfo<BadConfig>& row) {
+                           return std::string(row.param.id.substr(row.param.id.find('.') + 1));
+                         });
+
+TEST(WrongConfigurations, HaveUniqueNames) {
+  std::set<std::string_view> ids;
+  for (const BadConfig& row : kBadConfigs) EXPECT_TRUE(ids.insert(row.id).second) << row.id;
+  EXPECT_GE(ids.size(), 40u);
+}
+
+constexpr char kGood[] = "task: classification\ndata: {train: a.csv}\n";
+
+std::string message_of(const std::vector<std::string>& assignments) {
+  Overrides overrides;
+  int argument = 3;
+  for (const std::string& assignment : assignments) overrides.set(assignment, argument++);
+  try {
+    load_text(kGood, "run.yaml", overrides);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(WrongOverride, IsToldWithItsArgument) {
+  EXPECT_EQ(message_of({"optimizer.lr=-1"}),
+            "argument 3: optimizer.lr: got -1, needed a number of at least 0");
+  EXPECT_EQ(message_of({"optimzer.lr=1"}),
+            "argument 3: optimzer.lr: there is no such key; did you mean \"optimizer.lr\"?");
+  EXPECT_EQ(message_of({"optimizer.learning_rate=1"}),
+            "argument 3: optimizer.learning_rate: there is no such key; here it is optimizer.lr");
+  EXPECT_EQ(message_of({"model=gpt"}),
+            "argument 3: model: got gpt, needed a section with some of the keys kind, hidden, activation, "
+            "weights; did "
+            "you mean \"model.kind\"?");
+  EXPECT_EQ(message_of({"seed="}),
+            "argument 3: seed: got nothing, needed a whole number from 0 to 18446744073709551615");
+  EXPECT_EQ(message_of({"data.inputs=[a"}),
+            "argument 3: this is not YAML: end of sequence flow not found; look at indentation, brackets and "
+            "quotes "
+            "here and on the line before (value of data.inputs)");
+  EXPECT_EQ(message_of({"data.target=\xff"}), "argument 3: data.target: the value is no UTF-8 text");
+  EXPECT_EQ(message_of({"seed=1", "seed=x"}),
+            "argument 4: seed: got x, needed a whole number from 0 to 18446744073709551615");
+  EXPECT_EQ(
+      message_of({"train.epochs=1", "train.updates=2"}),
+      "argument 4: train.updates: not together with train.epochs (argument 3); leave one of them out (--set "
+      "train.epochs=null takes it back)");
+}
+
+TEST(WrongOverride, NeedsAKeyAndAnEqualsSign) {
+  Overrides overrides;
+  EXPECT_ERROR(overrides.set("lr", 5), ConfigError,
+               "argument 5: --set lr: needed is key=value, such as optimizer.lr=1e-3");
+  EXPECT_ERROR(overrides.set("=1", 5), ConfigError,
+               "argument 5: --set =1: needed is key=value, such as optimizer.lr=1e-3");
+}
+
+TEST(WrongFile, IsToldWithTheFullPath) {
+  const fs::path folder = fs::path(testing::TempDir()) / "config files";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const std::string missing = (folder / "none.yaml").string();
+  EXPECT_ERROR(load(missing), ConfigError, missing + ": there is no such file; looked at " + missing);
+  EXPECT_ERROR(load("none.yaml"), ConfigError,
+               "none.yaml: there is no such file; looked at " + absolute_path("none.yaml"));
+  EXPECT_ERROR(load(folder.string()), ConfigError,
+               folder.string() + ": this is a folder; a configuration file is needed");
+  const std::string large = (folder / "large.yaml").string();
+  std::ofstream(large) << std::string((1 << 20) + 1, '#');
+  EXPECT_ERROR(load(large), ConfigError,
+               large + ": the file is longer than 1048576 bytes; a configuration file is needed");
+  fs::remove_all(folder);
+}
+
+TEST(WrongFile, IsNeverAnythingButOurError) {
+  // Every prefix and every single changed byte of a full configuration: an Error or a run, nothing else.
+  const std::string text =
+      "task: regression\ndata: {train: \"a\\u00e9.csv\", valid: 0.2, inputs: [no, 007]}\n"
+      "optimizer:\n  name: sgd\n  groups:\n  - match: &m ['*.bias']\n    lr: 1e-3\n  - {match: *m}\n";
+  const auto try_load = [](const std::string& candidate) {
+    try {
+      load_text(candidate, "x.yaml");
+    } catch (const ConfigError&) {
+    }
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    ASSERT_NO_THROW(try_load(text.substr(0, i))) << i;
+    for (const char letter : std::string("\0\t\n\"'[]{}:,#&*!|>%@`-?\\\xff\xc3", 25)) {
+      std::string changed = text;
+      changed[i] = letter;
+      ASSERT_NO_THROW(try_load(changed)) << changed;
+    }
+  }
+}
+
+TEST(CheckPaths, NamesTheFullPathAndTheFileBesideTheConfiguration) {
+  const fs::path folder = fs::path(testing::TempDir()) / "beside";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "sub");
+  std::ofstream(folder / "a.csv") << "x,y\n";
+  config::Run run;
+  run.data.train = absolute_path("a.csv");
+  run.data.valid = (folder / "sub").string();
+  run.model.weights = (folder / "none.safetensors").string();
+  Problems problems;
+  check_paths(run, problems, (folder / "run.yaml").string());
+  ASSERT_EQ(problems.texts().size(), 3u);
+  EXPECT_EQ(problems.texts()[0], "data.train: there is no file " + run.data.train +
+                                     "; there is one beside the configuration: write " +
+                                     (folder / "a.csv").string() +
+                                     " (paths are relative to the current folder)");
+  EXPECT_EQ(problems.texts()[1], "data.valid: " + run.data.valid + " is a folder; a file is needed");
+  EXPECT_EQ(problems.texts()[2], "model.weights: there is no file " + run.model.weights);
+  EXPECT_THROW(problems.throw_if_any(), DataError);
+
+  Problems none;
+  run.data.train = (folder / "a.csv").string();
+  run.data.valid = "";
+  run.model.weights = (folder / "sub").string();
+  check_paths(run, none);
+  EXPECT_ERROR(none.throw_if_any(), ModelError,
+               "model.weights: " + run.model.weights + " is a folder; a file is needed");
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace accrue::config

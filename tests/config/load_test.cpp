@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/config/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cmath>
+#include <cstdlib>
+#include <locale>
+
+#include "accrue/config/paths.h"
+#include "accrue/config/print.h"
+#include "tests/support/warnings.h"
+
+namespace accrue::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::string kGood = "task: classification\ndata: {train: a.csv}\n";
+
+config::Run run_of(const std::string& more) {
+  return load_text(kGood + more, "run.yaml").run;
+}
+
+std::string origin_of(const Loaded& loaded, const std::string& path) {
+  for (const Setting& setting : loaded.settings) {
+    if (setting.path == path) return setting.origin;
+  }
+  return "not listed";
+}
+
+double lr_of(const config::Run& run) {
+  return std::visit([](const auto& optimizer) { return optimizer.lr; }, run.optimizer);
+}
+
+TEST(Load, ReadsNumbersByTheSchemasType) {
+  for (const auto& [text, value] : std::vector<std::pair<std::string, double>>{
+           {"1e-4", 1e-4}, {"2E-5", 2e-5}, {"+1.0e-4", 1e-4}, {".5", 0.5}, {"8", 8}, {"8.0", 8}, {"1.", 1}}) {
+    EXPECT_EQ(lr_of(run_of("optimizer: {lr: " + text + "}\n")), value) << text;
+  }
+  EXPECT_FALSE(std::signbit(lr_of(run_of("optimizer: {lr: -0}\n"))));
+  EXPECT_EQ(run_of("seed: 18446744073709551615\n").seed, UINT64_MAX);
+  EXPECT_EQ(run_of("seed: 12345678901234567890\n").seed, 12345678901234567890u);
+  EXPECT_EQ(run_of("batch: {size: +7}\n").batch.size, 7);
+}
+
+class DecimalComma : public std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST(Load, ReadsAndWritesNumbersInEveryLocale) {
+  const std::string text = kGood + "optimizer: {lr: 0.005}\nseed: 1234567\n";
+  const std::string expected = to_yaml(load_text(text, "run.yaml").run);
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  const std::locale global = std::locale::global(std::locale(std::locale::classic(), new DecimalComma));
+  std::setlocale(LC_ALL, "de_DE.UTF-8");  // where the machine has it
+  const config::Run run = load_text(text, "run.yaml").run;
+  const std::string written = to_yaml(run);
+  std::locale::global(global);
+  std::setlocale(LC_ALL, before.c_str());
+  EXPECT_EQ(lr_of(run), 0.005);
+  EXPECT_EQ(written, expected);
+}
+
+TEST(Load, KeepsColumnNamesAsWritten) {
+  const config::Run run =
+      load_text("task: regression\ndata: {train: a, inputs: [y, n, on, 1.0, 007, \"null\"], target: no}\n",
+                "run.yaml")
+          .run;
+  EXPECT_THAT(run.data.inputs, ElementsAre("y", "n", "on", "1.0", "007", "null"));
+  EXPECT_EQ(run.data.target, "no");
+}
+
+TEST(Load, AcceptsJsonAByteOrderMarkAndWindowsLineEnds) {
+  const std::string json =
+      "{\"task\": \"regression\",\r\n\t\"data\": {\"train\": \"caf\\u00e9.csv\", \"valid\": 0.25},\r\n"
+      "\"optimizer\": {\"name\": \"sgd\", \"nesterov\": true, \"momentum\": 0.9}}";
+  const config::Run run = load_text("\xEF\xBB\xBF" + json, "run.json").run;
+  EXPECT_EQ(run.data.train, absolute_path("caf\xC3\xA9.csv"));
+  EXPECT_EQ(run.data.valid_fraction, 0.25);
+  EXPECT_TRUE(std::get<Sgd>(run.optimizer).nesterov);
+}
+
+TEST(Load, TellsAPathFromAFraction) {
+  const auto valid = [](const std::string& text) {
+    return load_text("task: regression\ndata: {train: a, valid: " + text + "}\n", "run.yaml").run.data;
+  };
+  EXPECT_EQ(valid("0.2").valid_fraction, 0.2);
+  EXPECT_EQ(valid("\"0.2\"").valid, absolute_path("0.2"));
+  EXPECT_EQ(valid("v.csv").valid, absolute_path("v.csv"));
+  EXPECT_FALSE(valid("v.csv").valid_fraction.has_value());
+}
+
+TEST(Load, CountsCharactersInColumns) {
+  try {
+    load_text("task: regression\ndata: {train: \xC3\xA9\xE4\xB8\xAD.csv, formt: 1}\n", "run.yaml");
+    FAIL() << "nothing thrown";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("run.yaml:2:23: data.formt"));
+  }
+}
+
+TEST(Load, AnchorsRepeatAValue) {
+  const config::Run run = run_of("optimizer: {groups: [{match: &m [\"*.bias\", b], lr: 0}, {match: *m}]}\n");
+  ASSERT_EQ(run.update.groups.size(), 2u);
+  EXPECT_THAT(run.update.groups[1].match, ElementsAre("*.bias", "b"));
+}
+
+TEST(Precedence, DefaultFileEnvironmentFlagSet) {
+  const std::string text = kGood + "optimizer: {lr: 0.1}\n";
+  Overrides overrides;
+  EXPECT_EQ(origin_of(load_text(kGood, "run.yaml"), "optimizer.lr"), "default");
+  EXPECT_EQ(origin_of(load_text(text, "run.yaml"), "optimizer.lr"), "run.yaml:3:17");
+  overrides.environment = {{"ACCRUE_OPTIMIZER_LR", "0.2"}, {"ACCRUE_CLIP_NORM", "2"}, {"ACCRUE_SEED", ""}};
+  Loaded loaded = load_text(text, "run.yaml", overrides);
+  EXPECT_EQ(lr_of(loaded.run), 0.2);
+  EXPECT_EQ(loaded.run.update.clip_norm, 2.0);
+  EXPECT_EQ(loaded.run.seed, 0u);
+  EXPECT_EQ(origin_of(loaded, "optimizer.lr"), "ACCRUE_OPTIMIZER_LR");
+  overrides.flags = {{"optimizer.lr", "0.3", "--lr"}};
+  loaded = load_text(text, "run.yaml", overrides);
+  EXPECT_EQ(lr_of(loaded.run), 0.3);
+  EXPECT_EQ(origin_of(loaded, "optimizer.lr"), "--lr");
+  overrides.set("optimizer.lr=0.4", 3);
+  overrides.set("optimizer.lr=0.5", 4);
+  loaded = load_text(text, "run.yaml", overrides);
+  EXPECT_EQ(lr_of(loaded.run), 0.5);
+  EXPECT_EQ(origin_of(loaded, "optimizer.lr"), "argument 4");
+}
+
+TEST(Overrides, KeepPathsAndListsWhole) {
+  Overrides overrides;
+  overrides.set("data.train=a=b #1: x.csv", 3);
+  overrides.set("data.inputs=[a,\"b,c\"]", 4);
+  overrides.set("data.target=no", 5);
+  overrides.set("optimizer={name: sgd, lr: 1}", 6);
+  const config::Run run = load_text(kGood, "run.yaml", overrides).run;
+  EXPECT_EQ(run.data.train, absolute_path("a=b #1: x.csv"));
+  EXPECT_THAT(run.data.inputs, ElementsAre("a", "b,c"));
+  EXPECT_EQ(run.data.target, "no");
+  EXPECT_EQ(std::get<Sgd>(run.optimizer).lr, 1.0);
+}
+
+TEST(Overrides, NullTakesBackWhatHasNoDefault) {
+  Overrides overrides;
+  overrides.set("train.epochs=null", 3);
+  overrides.set("train.updates=5", 4);
+  overrides.set("clip_norm=", 5);
+  const config::Run run = load_text(kGood + "train: {epochs: 3}\nclip_norm: 1\n", "run.yaml", overrides).run;
+  EXPECT_EQ(run.train.updates, 5);
+  EXPECT_FALSE(run.train.epochs.has_value());
+  EXPECT_FALSE(run.update.clip_norm.has_value());
+}
+
+TEST(Environment, NamesUnknownVariablesAndLeavesForeignOnes) {
+  test::Warnings warnings;
+  Overrides overrides;
+  overrides.environment = {{"ACCRUE_OPTIMISER_LR", "1"},
+                           {"ACCRUE_TORCH", "/x"},
+                           {"ACCRUE_TEST_MICRO_BATCH", "1"},
+                           {"PATH", "/bin"}};
+  load_text(kGood, "run.yaml", overrides);
+  EXPECT_THAT(warnings.texts,
+              ElementsAre("environment variable ACCRUE_OPTIMISER_LR is not used: it names no key; did "
+                          "you mean \"ACCRUE_OPTIMIZER_LR\"?"));
+}
+
+TEST(Environment, IsReadFromTheProcess) {
+  ::setenv("ACCRUE_TEST_CONFIG", "a=b", 1);
+  const auto variables = process_environment();
+  ::unsetenv("ACCRUE_TEST_CONFIG");
+  EXPECT_THAT(variables, testing::Contains(std::pair<std::string, std::string>("ACCRUE_TEST_CONFIG", "a=b")));
+}
+
+TEST(Batch, TwoOfThreeFixTheThird) {
+  config::Run run = run_of("batch: {size: 256, num_micro_steps: 8}\n");
+  EXPECT_EQ(run.plan.micro_batch, 32);
+  EXPECT_EQ(run.plan.num_micro_steps, 8);
+  EXPECT_EQ(run.plan.remainder, Remainder::error);
+  EXPECT_EQ(run.batch.last, LastBatch::error);
+  EXPECT_THAT(run.derivations[0], "micro_batch 32 from size 256 and num_micro_steps 8");
+
+  run = run_of("batch: {micro_batch: 16, num_micro_steps: 3, last: flush}\n");
+  EXPECT_EQ(run.batch.size, 48);
+  EXPECT_EQ(run.batch.last, LastBatch::flush);
+  EXPECT_THAT(run.derivations, ElementsAre("size 48 from micro_batch 16 and num_micro_steps 3"));
+
+  run = run_of("batch: {size: 50, micro_batch: 16}\n");
+  EXPECT_EQ(run.plan.num_micro_steps, 0);
+  EXPECT_EQ(run.plan.remainder, Remainder::smaller);
+  EXPECT_EQ(run.batch.last, LastBatch::flush);
+  EXPECT_THAT(run.derivations,
+              ElementsAre("num_micro_steps 4 from size 50 and micro_batch 16: 3 groups of 16 and one of 2"));
+
+  run = run_of("batch: {size: 48, micro_batch: 16, num_micro_steps: 3}\n");
+  EXPECT_EQ(run.plan.micro_batch, 16);
+  EXPECT_EQ(run_of("batch: {size: 7}\n").plan.micro_batch, 7);
+  EXPECT_EQ(run_of("").plan.micro_batch, 32);
+}
+
+TEST(Batch, AMicroBatchLargerThanTheBatchIsLoweredWithAWarning) {
+  test::Warnings warnings;
+  const config::Run run = run_of("batch: {size: 8, micro_batch: 16}\n");
+  EXPECT_EQ(run.plan.micro_batch, 8);
+  EXPECT_EQ(run.derivations[0], "micro_batch lowered from 16 to 8, the size of the batch");
+  EXPECT_THAT(warnings.texts,
+              ElementsAre("run.yaml:3:31: batch.micro_batch is lowered from 16 to 8, the size of the batch"));
+}
+
+TEST(Resolve, FillsWhatIsLeftOpen) {
+  const Loaded loaded = load_text(kGood + "device: auto\n", "some/digits.yaml");
+  const config::Run& run = loaded.run;
+  EXPECT_EQ(run.loss.kind, LossKind::cross_entropy);
+  EXPECT_EQ(run.train.epochs, 1);
+  EXPECT_EQ(run.device, "cpu");
+  EXPECT_GE(run.threads, 1);
+  EXPECT_FALSE(run.threads_origin.empty());
+  EXPECT_EQ(run.output_dir, absolute_path("runs/digits"));
+  EXPECT_TRUE(std::holds_alternative<AdamW>(run.optimizer));
+  EXPECT_EQ(origin_of(loaded, "threads"), run.threads_origin);
+  EXPECT_EQ(origin_of(loaded, "loss.kind"), "by task");
+  EXPECT_EQ(load_text("task: regression\ndata: {train: a}\n", "x").run.loss.kind, LossKind::mse);
+  EXPECT_EQ(run_of("threads: 3\n").threads, 3);
+  EXPECT_EQ(run_of("threads: 3\n").threads_origin, "configuration");
+}
+
+TEST(Resolve, MastersLeftOutAreAWarning) {
+  test::Warnings warnings;
+  run_of("precision: {parameters: bf16, master: none}\n");
+  ASSERT_EQ(warnings.texts.size(), 1u);
+  EXPECT_THAT(warnings.texts[0], HasSubstr("run.yaml:3:39: precision.master: none with bf16 parameters"));
+}
+
+TEST(Paths, AreMadeAbsoluteAndClean) {
+  const char* home = std::getenv("HOME");
+  const std::string before = home != nullptr ? home : "";
+  ::setenv("HOME", "/home/u", 1);
+  EXPECT_EQ(absolute_path("~/a.csv"), "/home/u/a.csv");
+  home != nullptr ? ::setenv("HOME", before.c_str(), 1) : ::unsetenv("HOME");
+  EXPECT_EQ(absolute_path("/a/./b/../c d#/"), "/a/c d#");
+  EXPECT_EQ(absolute_path("/"), "/");
+  EXPECT_EQ(absolute_path(""), "");
+}
+
+}  // namespace
+}  // namespace accrue::config
