@@ -1,2 +1,12 @@
+accrue_sources(core data
+  numbers.cpp
+  table.cpp
+  table_fit.cpp
+  table_json.cpp)
 accrue_sources(torch data
-  named_tensors.cpp)
+  load.cpp
+  load_csv.cpp
+  load_fields.cpp
+  named_tensors.cpp
+  tensor_data.cpp
+  tensor_file.cpp)

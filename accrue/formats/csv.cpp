@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "accrue/formats/foreign.h"
 #include "accrue/formats/mapped_file.h"
 #include "accrue/formats/utf8.h"
 
@@ -38,6 +39,7 @@ class CsvReader {
     const auto line_of = [this](size_t place) {
       return 1 + std::count(rest_.begin(), rest_.begin() + static_cast<ptrdiff_t>(place), '\n');
     };
+    refuse_foreign(rest_, table_.path_, Purpose::data);
     const size_t nul = rest_.find('\0');
     if (nul != std::string_view::npos) refuse(message::csv_nul, line_of(nul));
     const size_t broken = find_broken_utf8(rest_);

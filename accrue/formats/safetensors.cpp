@@ -2,12 +2,11 @@
 #include "accrue/formats/safetensors.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
+#include "accrue/formats/foreign.h"
 #include "accrue/formats/strict_json.h"
 
 namespace accrue {
@@ -62,7 +61,7 @@ class Reader {
       : file_(file), path_(path), purpose_(purpose) {}
 
   Safetensors read() {
-    refuse_other_kinds();
+    check_start();
     const Json header = parse_json(header_text(), path_ + ": header", purpose_);
     Safetensors content;
     for (const auto& [name, entry] : header.items()) {
@@ -82,14 +81,10 @@ class Reader {
     fail(for_purpose(message, purpose_), {{"path", path_}, {"name", name}, {"got", got}, {"needed", needed}});
   }
 
-  // What a failed download leaves in place of the file.
-  void refuse_other_kinds() const {
+  void check_start() const {
     const std::string_view text = as_text(file_);
     if (text.empty()) refuse(message::safetensors_empty);
-    if (text.starts_with("version https://git-lfs.github.com/spec/")) refuse(message::safetensors_pointer);
-    const std::string_view start = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-    if (start.starts_with("<!") || start.starts_with("<html") || start.starts_with("<HTML"))
-      refuse(message::safetensors_web_page);
+    refuse_foreign(text, path_, purpose_);
     if (text.size() < kLengthBytes)
       refuse(message::safetensors_too_short, "", std::to_string(text.size()), std::to_string(kLengthBytes));
   }

@@ -1,6 +1,7 @@
 accrue_sources(core formats
   atomic_file.cpp
   csv.cpp
+  foreign.cpp
   mapped_file.cpp
   safetensors.cpp
   safetensors_writer.cpp

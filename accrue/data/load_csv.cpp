@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/ops/from_blob.h>
+
+#include <numeric>
+
+#include "accrue/base/log.h"
+#include "accrue/base/nearest.h"
+#include "accrue/data/load_parts.h"
+#include "accrue/data/table.h"
+#include "accrue/data/table_columns.h"
+
+namespace accrue {
+namespace {
+
+template <typename T>
+at::Tensor copied(std::vector<T>& values, at::IntArrayRef shape, at::ScalarType type) {
+  return at::from_blob(values.data(), shape, at::TensorOptions(type)).clone();
+}
+
+NamedTensors to_tensors(TableArrays arrays, bool classification) {
+  NamedTensors fields;
+  fields.add("x", copied(arrays.x, {arrays.rows, arrays.width}, at::kFloat));
+  fields.add("y", classification ? copied(arrays.class_ids, {arrays.rows}, at::kLong)
+                                 : copied(arrays.numbers, {arrays.rows, 1}, at::kFloat));
+  return fields;
+}
+
+void note_table(const CsvTable& table, std::vector<std::string>& notes) {
+  if (table.num_blank_lines() > 0)
+    notes.push_back(table.path() + ": " + std::to_string(table.num_blank_lines()) + " blank line(s) skipped");
+}
+
+std::shared_ptr<Data> load_valid(const TableTransform& transform, const std::string& path,
+                                 std::vector<std::string>& notes) {
+  const CsvTable table = read_csv(path);
+  note_table(table, notes);
+  const std::vector<std::string> unused = unused_columns(transform, table);
+  if (!unused.empty()) warn(message::load_unused_columns, {{"path", path}, {"columns", shown_names(unused)}});
+  std::vector<int64_t> rows(static_cast<size_t>(table.num_rows()));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  return std::make_shared<TensorData>(
+      to_tensors(apply_table(transform, table, rows), transform.classification()), path);
+}
+
+TableTransform saved_transform(const LoadRequest& request) {
+  TableTransform transform = table_transform_from_json(request.transform_json);
+  if (transform.classification() != request.classification) fail(message::load_other_task);
+  return transform;
+}
+
+}  // namespace
+
+Dataset load_csv(const LoadRequest& request) {
+  const DataOptions& options = request.options;
+  const CsvTable table = read_csv(options.train);
+  const Shares shares = share_out(table.num_rows(), options, request.seed);
+  const TableTransform transform = request.transform_json.empty()
+                                       ? fit_table(table, shares.train, options, request.classification)
+                                       : saved_transform(request);
+  Dataset dataset;
+  note_table(table, dataset.notes);
+  const std::vector<std::string> unused = unused_columns(transform, table);
+  if (!unused.empty()) dataset.notes.push_back(options.train + ": not used: " + shown_names(unused));
+  const auto part = [&](const std::vector<int64_t>& rows) {
+    return std::make_shared<TensorData>(
+        to_tensors(apply_table(transform, table, rows), request.classification), options.train);
+  };
+  const std::shared_ptr<TensorData> train = part(shares.train);
+  dataset.inputs = {spec_of("x", train->fields()["x"])};
+  dataset.target = spec_of("y", train->fields()["y"]);
+  dataset.train = train;
+  if (!shares.valid.empty()) dataset.valid = part(shares.valid);
+  if (!options.valid.empty()) dataset.valid = load_valid(transform, options.valid, dataset.notes);
+  dataset.classes = transform.classes;
+  dataset.num_classes = static_cast<int64_t>(transform.classes.size());
+  dataset.transform_json = to_json(transform);
+  return dataset;
+}
+
+}  // namespace accrue

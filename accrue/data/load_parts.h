@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sources of load_data share.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "accrue/data/load.h"
+#include "accrue/data/tensor_data.h"
+
+namespace accrue {
+
+/// Which samples of the training file are trained on and which are kept, both ascending.
+struct Shares {
+  std::vector<int64_t> train;
+  std::vector<int64_t> valid;  ///< empty without a fraction
+};
+Shares share_out(int64_t num_samples, const DataOptions& options, uint64_t seed);
+
+/// What one file gives, before it is shared out.
+struct LoadRequest {
+  const DataOptions& options;
+  bool classification;
+  uint64_t seed;
+  const std::string& transform_json;
+};
+Dataset load_csv(const LoadRequest& request);
+Dataset load_fields(const LoadRequest& request);
+
+/// The field's shape and type, from all samples of it.
+FieldSpec spec_of(const std::string& name, const at::Tensor& tensor);
+
+}  // namespace accrue

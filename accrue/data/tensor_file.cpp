@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/data/tensor_file.h"
+
+#include <ATen/ops/empty.h>
+
+#include <cstring>
+#include <vector>
+
+#include "accrue/base/error.h"
+
+namespace accrue {
+namespace {
+
+struct TypePair {
+  Dtype file;
+  at::ScalarType tensor;
+};
+
+constexpr TypePair kTypes[] = {
+    {Dtype::boolean, at::kBool},
+    {Dtype::u8, at::kByte},
+    {Dtype::i8, at::kChar},
+    {Dtype::i16, at::kShort},
+    {Dtype::u16, at::ScalarType::UInt16},
+    {Dtype::i32, at::kInt},
+    {Dtype::u32, at::ScalarType::UInt32},
+    {Dtype::i64, at::kLong},
+    {Dtype::u64, at::ScalarType::UInt64},
+    {Dtype::f16, at::kHalf},
+    {Dtype::bf16, at::kBFloat16},
+    {Dtype::f32, at::kFloat},
+    {Dtype::f64, at::kDouble},
+    {Dtype::c64, at::kComplexFloat},
+    {Dtype::f8_e4m3, at::ScalarType::Float8_e4m3fn},
+    {Dtype::f8_e5m2, at::ScalarType::Float8_e5m2},
+    {Dtype::f8_e4m3fnuz, at::ScalarType::Float8_e4m3fnuz},
+    {Dtype::f8_e5m2fnuz, at::ScalarType::Float8_e5m2fnuz},
+};
+
+at::ScalarType scalar_type(const TensorView& view, const std::string& path, Purpose purpose) {
+  for (const TypePair& pair : kTypes)
+    if (pair.file == view.dtype) return pair.tensor;
+  fail(for_purpose(message::safetensors_dtype, purpose),
+       {{"path", path}, {"name", view.name}, {"got", dtype_name(view.dtype)}});
+}
+
+Dtype file_type(const std::string& name, at::ScalarType type) {
+  for (const TypePair& pair : kTypes)
+    if (pair.tensor == type) return pair.file;
+  fail(message::tensor_file_type, {{"name", name}, {"type", at::toString(type)}});
+}
+
+}  // namespace
+
+NamedTensors load_tensors(const std::string& path, Purpose purpose) {
+  const SafetensorsFile file(path, purpose);
+  NamedTensors tensors;
+  for (const TensorView& view : file.tensors()) {
+    at::Tensor tensor = at::empty(view.shape, scalar_type(view, path, purpose));
+    if (!view.data.empty()) std::memcpy(tensor.mutable_data_ptr(), view.data.data(), view.data.size());
+    tensors.add(view.name, std::move(tensor));
+  }
+  return tensors;
+}
+
+void save_tensors(const std::string& path, const NamedTensors& tensors,
+                  const std::map<std::string, std::string>& metadata) {
+  std::vector<at::Tensor> kept;
+  std::vector<TensorView> views;
+  for (const auto& [name, tensor] : tensors) {
+    const Dtype dtype = file_type(name, tensor.scalar_type());
+    const at::Tensor& plain = kept.emplace_back(tensor.detach().cpu().resolve_conj().contiguous());
+    views.push_back({name,
+                     dtype,
+                     plain.sizes().vec(),
+                     {static_cast<const std::byte*>(plain.const_data_ptr()), plain.nbytes()}});
+  }
+  write_safetensors(path, views, metadata);
+}
+
+}  // namespace accrue

@@ -1,0 +1,8 @@
+accrue_test(data
+  numbers_test.cpp
+  table_test.cpp)
+accrue_test(data_torch TORCH
+  load_test.cpp
+  named_tensors_test.cpp
+  tensor_data_test.cpp
+  tensor_file_test.cpp)
