@@ -25,7 +25,7 @@ struct EvalOptions {
 /// Weighted means over a whole set. NaN and infinity are results like others.
 struct EvalResult {
   double loss = 0;  ///< coefficient * sum / weight over the terms; NaN for zero weight
-  std::vector<TermSum> terms;
+  std::vector<TermSum> terms = {};
   std::vector<std::pair<std::string, double>>
       metrics;        ///< as asked for, in that order; the loss is not among them
   double weight = 0;  ///< of the first term

@@ -21,8 +21,8 @@ class MetricSums {
 
 /// A number about a whole set that does not depend on how the set is cut.
 struct Metric {
-  std::string name;
-  std::function<std::unique_ptr<MetricSums>()> open;  ///< fresh sums
+  std::string name = {};
+  std::function<std::unique_ptr<MetricSums>()> open = {};  ///< fresh sums
   bool higher_is_better = false;
 };
 

@@ -1,0 +1,3 @@
+accrue_sources(torch evaluate
+  evaluate.cpp
+  metric.cpp)

@@ -1,5 +1,6 @@
 accrue_sources(torch microstep
   context.cpp
+  generator_scope.cpp
   loss.cpp
   losses.cpp
   model.cpp

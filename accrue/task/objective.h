@@ -16,8 +16,9 @@ namespace accrue {
 struct Objective {
   config::LossKind loss_kind{};  ///< never `automatic`
   int64_t num_outputs = 0;  ///< of one sample, one dimension: classes, one logit, or elements of the target
-  Loss loss;  ///< takes outputs [n, num_outputs] in any floating type, targets in any type that fits the task
-  std::vector<Metric> metrics;  ///< regression: mae, rmse, r2; classification: accuracy
+  Loss loss =
+      {};  ///< takes outputs [n, num_outputs] in any floating type, targets in any type that fits the task
+  std::vector<Metric> metrics = {};  ///< regression: mae, rmse, r2; classification: accuracy
 };
 
 /// Throws ConfigError for a loss that does not belong to the task, label smoothing without cross entropy, and

@@ -1,0 +1,2 @@
+accrue_sources(torch task
+  objective.cpp)

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "models/models.h"
+
+#include <ATen/ops/cat.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "accrue/base/error.h"
+#include "accrue/base/nearest.h"
+#include "accrue/base/units.h"
+#include "accrue/microstep/generator_scope.h"
+#include "accrue/microstep/module_adapter.h"
+#include "models/linear.h"
+#include "models/mlp.h"
+
+namespace accrue::models {
+namespace {
+
+/// `widths`: inputs, hidden widths, outputs. Refused here, since the system would grant the memory and then
+/// kill.
+void check_sizes(const std::vector<int64_t>& widths) {
+  for (size_t i = 0; i < widths.size(); ++i) {
+    if (widths[i] >= 1) continue;
+    const std::string what = i == 0                   ? "the number of inputs"
+                             : i + 1 == widths.size() ? "the number of outputs"
+                                                      : "width " + std::to_string(i) + " of hidden";
+    fail(message::model_size, {{"what", what}, {"got", widths[i]}});
+  }
+  double parameters = 0;
+  for (size_t i = 1; i < widths.size(); ++i) {
+    parameters += (static_cast<double>(widths[i - 1]) + 1) * static_cast<double>(widths[i]);
+  }
+  const double bytes = parameters * sizeof(float);
+  const double memory =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (bytes > memory) {
+    fail(message::model_too_large, {{"parameters", parameters},
+                                    {"bytes", format_bytes(static_cast<uint64_t>(std::min(bytes, 9e18)))},
+                                    {"memory", format_bytes(static_cast<uint64_t>(memory))}});
+  }
+}
+
+void add_activation(torch::nn::Sequential& layers, config::Activation activation) {
+  switch (activation) {
+    case config::Activation::relu:
+      return layers->push_back(torch::nn::ReLU());
+    case config::Activation::gelu:
+      return layers->push_back(torch::nn::GELU());
+    case config::Activation::gelu_tanh:
+      return layers->push_back(torch::nn::GELU(torch::nn::GELUOptions().approximate("tanh")));
+    case config::Activation::tanh:
+      return layers->push_back(torch::nn::Tanh());
+    case config::Activation::silu:
+      return layers->push_back(torch::nn::SiLU());
+  }
+}
+
+template <class Module>
+Model view_of(Module module, int64_t inputs, const Common& common, std::string name) {
+  module->to(common.dtype);
+  // The type is asked for in every forward: float64 values may stand in the parameters' place for a while.
+  const at::Tensor first = module->parameters().front();
+  const auto forward = [first, inputs, fields = common.fields](Module& self, const MicroBatch& micro) {
+    const at::Tensor output = self->forward(flat_inputs(micro, fields, inputs, first.scalar_type()));
+    return Outputs(at::isReducedFloatingType(output.scalar_type()) ? output.to(at::kFloat) : output);
+  };
+  return adapt(std::move(module), forward, std::move(name));
+}
+
+}  // namespace
+
+at::Tensor flat_inputs(const MicroBatch& micro, const std::vector<std::string>& fields, int64_t width,
+                       at::ScalarType dtype) {
+  std::vector<at::Tensor> columns;
+  int64_t got = 0;
+  for (const std::string& field : fields) {
+    columns.push_back(micro[field].reshape({micro.size(), -1}).to(dtype));
+    got += columns.back().size(1);
+  }
+  if (got != width) {
+    fail(message::model_input_width, {{"fields", join(fields)}, {"got", got}, {"needed", width}});
+  }
+  return columns.size() == 1 ? columns.front() : at::cat(columns, 1);
+}
+
+int64_t num_parameters(const Model& model) {
+  int64_t number = 0;
+  for (const NamedTensor& parameter : model.parameters()) number += parameter.tensor.numel();
+  return number;
+}
+
+Model make_linear(int64_t inputs, int64_t outputs, const Common& common) {
+  check_sizes({inputs, outputs});
+  const GeneratorScope generator(common.seed);
+  return view_of(torch::nn::Linear(inputs, outputs), inputs, common, "linear");
+}
+
+Model make_mlp(const MlpOptions& options, const Common& common) {
+  std::vector<int64_t> widths = {options.inputs};
+  widths.insert(widths.end(), options.hidden.begin(), options.hidden.end());
+  widths.push_back(options.outputs);
+  check_sizes(widths);
+  const GeneratorScope generator(common.seed);
+  torch::nn::Sequential layers;
+  for (size_t i = 1; i < widths.size(); ++i) {
+    if (i > 1) add_activation(layers, options.activation);
+    layers->push_back(torch::nn::Linear(widths[i - 1], widths[i]));
+  }
+  return view_of(std::move(layers), options.inputs, common, "mlp");
+}
+
+Model make_model(const config::ModelOptions& options, int64_t inputs, int64_t outputs, const Common& common) {
+  if (options.kind == config::ModelKind::linear) return make_linear(inputs, outputs, common);
+  return make_mlp(
+      {.inputs = inputs, .outputs = outputs, .hidden = options.hidden, .activation = options.activation},
+      common);
+}
+
+}  // namespace accrue::models
