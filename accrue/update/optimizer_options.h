@@ -41,9 +41,9 @@ using OptimizerOptions = std::variant<Sgd, Adam, AdamW>;
 /// what is not set comes from the optimizer. A parameter in two groups, or a pattern without a match, is an
 /// error.
 struct ParameterGroup {
-  std::vector<std::string> match;
-  std::optional<double> lr;  ///< the schedule multiplies it as it does the optimizer's
-  std::optional<double> weight_decay;
+  std::vector<std::string> match = {};
+  std::optional<double> lr = {};  ///< the schedule multiplies it as it does the optimizer's
+  std::optional<double> weight_decay = {};
 };
 
 }  // namespace accrue

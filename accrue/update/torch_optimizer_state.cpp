@@ -60,10 +60,12 @@ bool with_state_class(const torch::optim::Optimizer& optimizer, const Use& use) 
     use(state);
     return true;
   };
-  using namespace torch::optim;
-  return is((AdamW*)nullptr, (AdamWParamState*)nullptr) || is((Adam*)nullptr, (AdamParamState*)nullptr) ||
-         is((SGD*)nullptr, (SGDParamState*)nullptr) || is((RMSprop*)nullptr, (RMSpropParamState*)nullptr) ||
-         is((Adagrad*)nullptr, (AdagradParamState*)nullptr);
+  namespace optim = torch::optim;  // accrue::Adam is another
+  return is((optim::AdamW*)nullptr, (optim::AdamWParamState*)nullptr) ||
+         is((optim::Adam*)nullptr, (optim::AdamParamState*)nullptr) ||
+         is((optim::SGD*)nullptr, (optim::SGDParamState*)nullptr) ||
+         is((optim::RMSprop*)nullptr, (optim::RMSpropParamState*)nullptr) ||
+         is((optim::Adagrad*)nullptr, (optim::AdagradParamState*)nullptr);
 }
 
 /// Writes one parameter's fields into `tensors`.

@@ -20,13 +20,13 @@ enum class NonFinite {
 enum class Master { fp32, none };
 
 struct UpdateOptions {
-  std::optional<double> clip_norm;  ///< limit of the gradient's l2 norm, after the division; factor min(1,
-                                    ///< limit / (norm + 1e-6))
-  std::optional<double>
-      clip_value;  ///< limit of each element's size, after the division; not together with clip_norm
-  ScheduleOptions schedule;
+  /// Limit of the gradient's l2 norm, after the division; factor min(1, limit / (norm + 1e-6)).
+  std::optional<double> clip_norm = {};
+  /// Limit of each element's size, after the division; not together with clip_norm.
+  std::optional<double> clip_value = {};
+  ScheduleOptions schedule = {};
   NonFinite non_finite = NonFinite::stop;
-  std::vector<ParameterGroup> groups;
+  std::vector<ParameterGroup> groups = {};
   Master master = Master::fp32;
 };
 

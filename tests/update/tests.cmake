@@ -1,0 +1,14 @@
+accrue_test(update
+  checks_test.cpp
+  groups_test.cpp
+  kernels_test.cpp
+  schedule_test.cpp)
+accrue_test(update_torch TORCH
+  flat_optimizer_test.cpp
+  golden_test.cpp
+  torch_optimizer_test.cpp
+  updater_test.cpp)
+if(TARGET test_update_torch)
+  find_package(nlohmann_json REQUIRED)
+  target_link_libraries(test_update_torch PRIVATE nlohmann_json::nlohmann_json)
+endif()
