@@ -196,9 +196,9 @@ TEST(LoadFields, WrongFieldsAreExplained) {
   const at::Tensor x = at::zeros({3, 2});
   const at::Tensor y = at::tensor({0, 1, 2}, at::kLong);
   refused({{"a", x}, {"b", x}, {"y", y}}, true,
-          ": which field is the input? name it in data.inputs; the fields are: a, b, y");
-  refused({{"x", x}, {"labels", y}}, true,
-          ": which field is the input? name it in data.inputs; the fields are: labels, x");
+          ": which field is the input? name it in data.inputs; the fields are: y, a, b");
+  refused({{"x", x}, {"labels", y}}, true, ": there is no field \"y\"; the fields are: labels, x");
+  refused({{"y", y}}, true, ": which field is the input? name it in data.inputs; the fields are: y");
   refused({{"x", x}, {"z", y}}, true, ": there is no field \"y\"; the fields are: z, x", {"x"});
   refused({{"x", x}, {"y", y}}, true, ": there is no field \"xx\"; the fields are: y, x; did you mean \"x\"?",
           {"xx"});
@@ -233,7 +233,7 @@ TEST(LoadFields, AFileForValidationMustFit) {
   DataOptions options = options_for(save(folder + "/t", {{"x", at::zeros({3, 2})}, {"y", y}}));
   options.valid = save(folder + "/v", {{"x", at::zeros({3, 2})}, {"y", y}});
   EXPECT_EQ(load_data(options, true, 0).valid->size(), 3);
-  save(options.valid, {{"x", at::zeros({3, 2})}, {"y", y + 1}});
+  save(options.valid, {{"x", at::zeros({3, 2})}, {"y", y.add(1)}});
   EXPECT_ERROR(load_data(options, true, 0), DataError,
                options.valid + ": target \"y\" of sample 2 is 3; a class id from 0 to 2 is needed");
   save(options.valid, {{"x", at::zeros({3, 4})}, {"y", y}});
