@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of the library's own optimizers.
 #include "accrue/update/flat_optimizer.h"
 
 #include <ATen/ops/equal.h>
@@ -7,12 +6,16 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/errors.h"
+#include "tests/support/warnings.h"
 #include "tests/update/windows.h"
 
 namespace accrue {
 namespace {
 
+using test::floats;
 using test::parameters_of;
 using test::update_once;
 
@@ -125,6 +128,45 @@ TEST(FlatState, AStateThatDoesNotFitChangesNothing) {
   EXPECT_ERROR(updater.load_state({before.tensors, 3, 2}), CheckpointError,
                "the optimizer state counts 3 updates in 2 windows, and 0 <= updates <= windows is needed");
   expect_unchanged();
+}
+
+/// 100 updates of AdamW that only decays: 1 * (1 - 1e-4)^100.
+at::Tensor decayed(at::ScalarType type, const UpdateOptions& options, OptimizerState* state) {
+  const auto parameters = parameters_of({at::ones({1}, type)});
+  GradientBuffer gradients(parameters);
+  Updater updater(gradients, AdamW{.lr = 1e-3, .weight_decay = 0.1}, options);
+  for (int update = 0; update < 100; ++update) update_once(updater, {floats({0})});
+  if (state != nullptr) *state = updater.state();
+  return parameters[0].tensor.detach().to(at::kDouble);
+}
+
+TEST(FlatOptimizer, HalfPrecisionParametersMoveThroughTheirMasters) {
+  test::Warnings warnings;
+  OptimizerState state;
+  EXPECT_EQ(decayed(at::kBFloat16, {}, &state).item<double>(), 0.98828125);
+  EXPECT_EQ(state.tensors["p0.master"].scalar_type(), at::kFloat);
+  // 100 roundings of 6e-8 at most.
+  EXPECT_NEAR(state.tensors["p0.master"].item<double>(), std::pow(1 - 1e-4, 100), 6e-6);
+  // fp16 numbers near 0.99 are 2^-11 apart.
+  EXPECT_NEAR(decayed(at::kHalf, {}, nullptr).item<double>(), std::pow(1 - 1e-4, 100), 0x1p-12);
+  EXPECT_TRUE(warnings.texts.empty());
+}
+
+TEST(FlatOptimizer, WithoutMastersSmallChangesAreLostWithAWarning) {
+  test::Warnings warnings;
+  UpdateOptions options;
+  options.master = Master::none;
+  EXPECT_EQ(decayed(at::kBFloat16, options, nullptr).item<double>(), 1.0);
+  ASSERT_EQ(warnings.texts.size(), 1);
+  EXPECT_EQ(warnings.texts[0],
+            "1 parameters are bf16 and have no fp32 masters: changes below about 0.2 % of a weight are "
+            "rounded away, "
+            "small weight decay among them; set precision.master to fp32 to keep them");
+  EXPECT_EQ(decayed(at::kFloat, options, nullptr).item<double>(),
+            decayed(at::kFloat, {}, nullptr).item<double>());
+  EXPECT_EQ(warnings.texts.size(), 1);
+  decayed(at::kHalf, options, nullptr);
+  EXPECT_EQ(warnings.texts.size(), 2);
 }
 
 }  // namespace

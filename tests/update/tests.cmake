@@ -4,6 +4,7 @@ accrue_test(update
   kernels_test.cpp
   schedule_test.cpp)
 accrue_test(update_torch TORCH
+  chunks_test.cpp
   flat_optimizer_test.cpp
   golden_test.cpp
   torch_optimizer_test.cpp

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/update/updater.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/linspace.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "tests/support/errors.h"
-#include "tests/support/warnings.h"
 #include "tests/update/windows.h"
 
 namespace accrue {
@@ -348,89 +340,6 @@ TEST(Updater, AllMicroBatchesLeftOutIsNoUpdate) {
   EXPECT_EQ(result.num_skipped, 2);
 }
 
-TEST(Updater, LargeAndSmallFloat64GradientsAreFinite) {
-  for (const double size : {1e200, 1e-200, 1e308}) {
-    const auto parameters = parameters_of({at::zeros({4}, at::kDouble)});
-    GradientBuffer gradients(parameters);
-    Updater updater(gradients, Sgd{.lr = 1e-3});
-    const UpdateResult result = update_once(updater, {at::full({4}, size / 8, at::kDouble)}, 1);
-    EXPECT_TRUE(result.applied) << size;
-    EXPECT_NEAR(result.grad_norm / (size / 4), 1, 1e-14) << size;
-  }
-  const auto parameters = parameters_of({at::zeros({2}, at::kDouble)});
-  GradientBuffer gradients(parameters);
-  Updater updater(gradients, Sgd{}, {.non_finite = NonFinite::skip_update});
-  EXPECT_FALSE(update_once(updater, {at::tensor({1e200, kInfinity}, at::kDouble)}).applied);
-  EXPECT_FALSE(update_once(updater, {at::tensor({1e200, kNan}, at::kDouble)}).applied);
-}
-
-/// 100 updates of AdamW that only decays: 1 * (1 - 1e-4)^100.
-at::Tensor decayed(at::ScalarType type, const UpdateOptions& options, OptimizerState* state) {
-  const auto parameters = parameters_of({at::ones({1}, type)});
-  GradientBuffer gradients(parameters);
-  Updater updater(gradients, AdamW{.lr = 1e-3, .weight_decay = 0.1}, options);
-  for (int update = 0; update < 100; ++update) update_once(updater, {floats({0})});
-  if (state != nullptr) *state = updater.state();
-  return parameters[0].tensor.detach().to(at::kDouble);
-}
-
-TEST(Updater, HalfPrecisionParametersMoveThroughTheirMasters) {
-  test::Warnings warnings;
-  OptimizerState state;
-  EXPECT_EQ(decayed(at::kBFloat16, {}, &state).item<double>(), 0.98828125);
-  EXPECT_EQ(state.tensors["p0.master"].scalar_type(), at::kFloat);
-  // 100 roundings of 6e-8 at most.
-  EXPECT_NEAR(state.tensors["p0.master"].item<double>(), std::pow(1 - 1e-4, 100), 6e-6);
-  // fp16 numbers near 0.99 are 2^-11 apart.
-  EXPECT_NEAR(decayed(at::kHalf, {}, nullptr).item<double>(), std::pow(1 - 1e-4, 100), 0x1p-12);
-  EXPECT_TRUE(warnings.texts.empty());
-}
-
-TEST(Updater, WithoutMastersSmallChangesAreLostWithAWarning) {
-  test::Warnings warnings;
-  UpdateOptions options;
-  options.master = Master::none;
-  EXPECT_EQ(decayed(at::kBFloat16, options, nullptr).item<double>(), 1.0);
-  ASSERT_EQ(warnings.texts.size(), 1);
-  EXPECT_EQ(warnings.texts[0],
-            "1 parameters are bf16 and have no fp32 masters: changes below about 0.2 % of a weight are "
-            "rounded away, "
-            "small weight decay among them; set precision.master to fp32 to keep them");
-  EXPECT_EQ(decayed(at::kFloat, options, nullptr).item<double>(),
-            decayed(at::kFloat, {}, nullptr).item<double>());
-  EXPECT_EQ(warnings.texts.size(), 1);
-  decayed(at::kHalf, options, nullptr);
-  EXPECT_EQ(warnings.texts.size(), 2);
-}
-
-/// Three updates of a parameter large enough for several threads.
-std::vector<at::Tensor> run_threads(int num_threads) {
-  const int before = at::get_num_threads();
-  at::set_num_threads(num_threads);
-  at::Tensor large = at::linspace(-1, 1, 100'003);
-  const auto parameters = parameters_of({large, floats({1, 2}), large.slice(0, 0, 40'000).clone()});
-  GradientBuffer gradients(parameters);
-  Updater updater(gradients, AdamW{.lr = 0.01}, {.clip_norm = 0.01});
-  std::vector<at::Tensor> after;
-  for (int update = 1; update <= 3; ++update) {
-    std::vector<at::Tensor> sums;
-    for (const NamedTensor& parameter : parameters)
-      sums.push_back(parameter.tensor.detach().mul(update).sin());
-    after.push_back(at::full({1}, update_once(updater, sums, 3).grad_norm, at::kDouble));
-  }
-  for (const NamedTensor& parameter : parameters) after.push_back(parameter.tensor.detach().clone());
-  at::set_num_threads(before);
-  return after;
-}
-
-TEST(Updater, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const std::vector<at::Tensor> one = run_threads(1);
-  for (const int num_threads : {2, 3, 7}) {
-    const std::vector<at::Tensor> several = run_threads(num_threads);
-    for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(at::equal(one[i], several[i])) << i;
-  }
-}
-
 TEST(Updater, FrozenParametersStayAndTiedOnesMoveOnce) {
   auto parameters = parameters_of({floats({1}), floats({1})});
   parameters[0].tensor.set_requires_grad(false);
@@ -448,20 +357,6 @@ TEST(Updater, FrozenParametersStayAndTiedOnesMoveOnce) {
                "are: p1, head.weight");
 }
 
-TEST(Updater, TransposedParametersArePairedByMemoryOrder) {
-  const at::Tensor values = at::linspace(-1, 1, 6).reshape({2, 3});
-  const at::Tensor sums = at::linspace(0, 5, 6).reshape({3, 2});
-  const auto transposed = parameters_of({values.t()});
-  const auto plain = parameters_of({values.t().contiguous()});
-  ASSERT_FALSE(transposed[0].tensor.is_contiguous());
-  for (const auto* parameters : {&transposed, &plain}) {
-    GradientBuffer gradients(*parameters);
-    Updater updater(gradients, Adam{.lr = 0.1, .weight_decay = 0.1});
-    for (int update = 0; update < 5; ++update) update_once(updater, {sums}, 2);
-  }
-  EXPECT_TRUE(at::equal(transposed[0].tensor, plain[0].tensor));
-}
-
 TEST(Updater, ChangedParametersAreSeenByAutograd) {
   const auto parameters = parameters_of({floats({1})});
   GradientBuffer gradients(parameters);
@@ -469,35 +364,6 @@ TEST(Updater, ChangedParametersAreSeenByAutograd) {
   const auto version = parameters[0].tensor._version();
   update_once(updater, {floats({1})});
   EXPECT_GT(parameters[0].tensor._version(), version);
-}
-
-/// Counts what is allocated through LibTorch while it is installed.
-class CountAllocations : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, int64_t alloc_size, size_t, size_t, c10::Device) override {
-    if (alloc_size > 0) ++count;
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  int count = 0;
-};
-
-TEST(Updater, ItsPassesAllocateNothing) {
-  at::set_num_threads(1);  // the counter is thread-local
-  const auto parameters =
-      parameters_of({at::ones({50'000}), at::ones({8}, at::kBFloat16), at::ones({3}, at::kDouble)});
-  GradientBuffer gradients(parameters);
-  Updater updater(gradients, AdamW{}, {.clip_norm = 1});
-  Window window(gradients);
-  add(window, {at::ones({50'000}), at::ones({8}), at::ones({3}, at::kDouble)});
-  const auto counter = std::make_shared<CountAllocations>();
-  {
-    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
-    EXPECT_TRUE(updater.apply(window).applied);
-    EXPECT_EQ(counter->count, 0);
-    const at::Tensor probe = at::ones({100});
-    EXPECT_EQ(counter->count, 1) << "the counter does not count";
-  }
-  at::set_num_threads(2);
 }
 
 }  // namespace
