@@ -1,0 +1,3 @@
+accrue_test(evaluate TORCH
+  evaluate_test.cpp
+  metric_test.cpp)

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/memory/resident.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace accrue::memory {
+namespace {
+
+std::filesystem::path root_with(const std::string& status) {
+  const std::filesystem::path root = testing::TempDir() + "accrue_resident";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root / "proc/self");
+  std::ofstream(root / "proc/self/status") << status;
+  return root;
+}
+
+TEST(PeakResidentBytes, ReadsTheHighWaterMark) {
+  EXPECT_EQ(peak_resident_bytes(root_with("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n")), 2048 * 1024);
+}
+
+TEST(PeakResidentBytes, IsEmptyWhereTheSystemDoesNotTell) {
+  EXPECT_EQ(peak_resident_bytes(root_with("Name:\tx\n")), std::nullopt);
+  EXPECT_EQ(peak_resident_bytes(root_with("VmHWM:\n")), std::nullopt);
+  EXPECT_EQ(peak_resident_bytes(root_with("VmHWM: many kB\n")), std::nullopt);
+  EXPECT_EQ(peak_resident_bytes("/no/such/root"), std::nullopt);
+}
+
+TEST(PeakResidentBytes, GrowsWithThisProcess) {
+  const auto before = peak_resident_bytes();
+  if (!before) GTEST_SKIP() << "this system does not tell";
+  constexpr size_t kBytes = size_t{256} << 20;
+  std::vector<char> block(kBytes);
+  std::memset(block.data(), 1, block.size());
+  EXPECT_GT(*peak_resident_bytes(), static_cast<int64_t>(kBytes));
+}
+
+}  // namespace
+}  // namespace accrue::memory

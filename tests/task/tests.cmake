@@ -1,0 +1,2 @@
+accrue_test(task TORCH
+  objective_test.cpp)
