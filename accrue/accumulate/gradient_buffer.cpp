@@ -37,7 +37,7 @@ at::ScalarType sum_type(const NamedTensor& parameter) {
 }
 
 void check_dense(const NamedTensor& parameter) {
-  if (parameter.tensor.is_sparse() || !parameter.tensor.is_non_overlapping_and_dense()) {
+  if (parameter.tensor.layout() != at::kStrided || !parameter.tensor.is_non_overlapping_and_dense()) {
     fail(message::parameter_not_dense, {{"name", parameter.name}});
   }
 }
@@ -49,6 +49,14 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters) {
   std::vector<int64_t> lengths;
   for (const NamedTensor& parameter : parameters) {
     if (!parameter.tensor.requires_grad()) continue;
+    const auto same = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.parameter.is_same(parameter.tensor);
+    });
+    if (same != entries_.end()) {
+      same->aliases.push_back(parameter.name);
+      continue;
+    }
+    if (!parameter.tensor.is_leaf()) fail(message::parameter_not_leaf, {{"name", parameter.name}});
     check_dense(parameter);
     const std::pair kind(parameter.tensor.device(), sum_type(parameter));
     const auto flat = static_cast<size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
@@ -100,6 +108,23 @@ const at::Tensor& GradientBuffer::operator[](std::string_view name) const {
   fail(message::gradient_missing, {{"name", name}, {"hint", did_you_mean(name, names)}});
 }
 
+GradientBuffer::Detached::Detached(GradientBuffer& buffer) : buffer_(buffer) {
+  buffer.check_views();
+  const std::lock_guard lock(held_mutex);
+  for (Entry& entry : buffer.entries_) {
+    held_parameters().erase(entry.parameter.unsafeGetTensorImpl());
+    entry.parameter.mutable_grad() = at::Tensor();
+  }
+}
+
+GradientBuffer::Detached::~Detached() {
+  const std::lock_guard lock(held_mutex);
+  for (Entry& entry : buffer_.entries_) {
+    held_parameters().insert(entry.parameter.unsafeGetTensorImpl());
+    entry.parameter.mutable_grad() = entry.view;
+  }
+}
+
 int64_t GradientBuffer::bytes() const {
   int64_t sum = 0;
   for (const at::Tensor& flat : flats_) sum += static_cast<int64_t>(flat.nbytes());
@@ -129,14 +154,15 @@ void GradientBuffer::check_views() const {
 void GradientBuffer::check_covers(const std::vector<NamedTensor>& parameters) const {
   std::unordered_set<const void*> held;
   for (const Entry& entry : entries_) held.insert(entry.parameter.unsafeGetTensorImpl());
+  std::unordered_set<const void*> seen;
   for (const NamedTensor& parameter : parameters) {
     if (!parameter.tensor.requires_grad()) continue;
-    if (held.erase(parameter.tensor.unsafeGetTensorImpl()) == 0) {
-      fail(message::parameter_not_held, {{"name", parameter.name}});
-    }
+    const void* identity = parameter.tensor.unsafeGetTensorImpl();
+    if (!held.contains(identity)) fail(message::parameter_not_held, {{"name", parameter.name}});
+    seen.insert(identity);
   }
   for (const Entry& entry : entries_) {
-    if (held.contains(entry.parameter.unsafeGetTensorImpl())) {
+    if (!seen.contains(entry.parameter.unsafeGetTensorImpl())) {
       fail(message::parameter_foreign, {{"name", entry.name}});
     }
   }

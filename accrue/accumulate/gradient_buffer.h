@@ -30,8 +30,8 @@ class GradientBuffer {
   /// From a model's trainable parameters, in its order.
   explicit GradientBuffer(const Model& model) : GradientBuffer(model.parameters()) {}
   /// From a list; entries without requires_grad get no buffer. Throws ModelError for a parameter that is not
-  /// dense or of another type than float64, fp32, bf16, fp16, StateError for one that another buffer holds,
-  /// ArgumentError for none at all.
+  /// dense, is computed from others, or has another type than float64, fp32, bf16, fp16, StateError for one
+  /// that another buffer holds, ArgumentError for none at all.
   explicit GradientBuffer(const std::vector<NamedTensor>& parameters);
   /// From a torch module.
   template <class Module>
@@ -56,6 +56,20 @@ class GradientBuffer {
   /// Throws ArgumentError if `parameters` has a trainable one that the buffer has not, or the other way
   /// round.
   void check_covers(const std::vector<NamedTensor>& parameters) const;
+
+  /// While it lives, the parameters are free of this buffer, so that another one may hold them; the sums
+  /// stay.
+  class Detached {
+   public:
+    /// Throws StateError as `check_views`.
+    explicit Detached(GradientBuffer& buffer);
+    ~Detached();
+    Detached(const Detached&) = delete;
+    Detached& operator=(const Detached&) = delete;
+
+   private:
+    GradientBuffer& buffer_;
+  };
 
   /// True from `mark_zero()` or `zero()` until anything else writes through autograd or ATen.
   bool is_zero() const;
