@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/verify/trial.h"
+
+#include <ATen/ops/clone.h>
+#include <c10/core/GradMode.h>
+
+#include "accrue/base/error.h"
+#include "accrue/verify/exchange.h"
+#include "accrue/verify/gradient_run.h"
+
+namespace accrue {
+namespace {
+
+std::vector<at::Tensor> outputs_on(const Model& model, const Batch& batch, uint64_t seed) {
+  const c10::NoGradGuard no_grad;
+  const std::function<void()> put_modes_back = note_modes(model);
+  model.train(false);
+  std::vector<at::Tensor> list;
+  try {
+    const MicroStepContext context = {.seed = seed, .update = 2, .sample_ids = batch.ids()};
+    const ContextScope scope(context);
+    const Outputs outputs = model.forward(batch);
+    for (const auto& [name, tensor] : outputs.tensors()) list.push_back(tensor.detach().clone());
+  } catch (...) {
+    put_modes_back();
+    throw;
+  }
+  put_modes_back();
+  return list;
+}
+
+}  // namespace
+
+Trial try_update(const Model& model, const Loss& loss, const std::vector<MicroBatch>& groups,
+                 const Batch& batch, const VerifyOptions& options, const Procedure& procedure) {
+  Trial trial;
+  const ExchangedStorages exchanged(all_tensors(model));
+  {
+    GradientBuffer buffer(model);
+    Updater updater(buffer, options.optimizer, options.update);
+    Window window(buffer, model, window_options(loss, groups, options.reduction));
+    add_groups(window, model, loss, groups, options.seed);
+    procedure.close ? procedure.close(window) : window.close();
+    try {
+      const UpdateResult result =
+          procedure.update ? procedure.update(updater, window) : updater.apply(window);
+      trial.weight = result.weight;
+      trial.refusal = result.reason;
+    } catch (const NumericError& error) {
+      trial.refusal = error.what();
+    }
+    trial.updates = updater.num_updates();
+    for (const GradientBuffer::Entry& entry : buffer.entries()) {
+      trial.parameters.push_back(entry.parameter.detach().clone());
+    }
+  }
+  trial.outputs = outputs_on(model, batch, options.seed);
+  return trial;
+}
+
+}  // namespace accrue

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/verify/verify.h"
+
+#include <ATen/ops/clone.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+
+#include <sstream>
+
+#include "accrue/base/error.h"
+#include "accrue/verify/exchange.h"
+#include "accrue/verify/judge.h"
+#include "accrue/verify/kept_state.h"
+
+namespace accrue {
+namespace {
+
+int64_t held_bytes(const Model& model, const Batch& batch, const VerifyOptions& options) {
+  int64_t bytes = batch.bytes() + (options.gradients != nullptr ? options.gradients->bytes() : 0);
+  for (const NamedTensor& entry : all_tensors(model)) bytes += static_cast<int64_t>(entry.tensor.nbytes());
+  return bytes;
+}
+
+/// Measures the largest part that fits; `part` is that part afterwards.
+Measurement measure_what_fits(const Model& model, const Loss& loss, const VerifyOptions& options,
+                              Part& part) {
+  const Part full = part;
+  const auto run = [&](const Batch& batch) { run_whole(model, loss, batch, options); };
+  int64_t num_groups = full.plan.num_micro_steps();
+  if (options.memory_limit_bytes) {
+    num_groups =
+        groups_within(full, *options.memory_limit_bytes, held_bytes(model, full.batch, options), run);
+  }
+  while (num_groups > 0) {
+    part = first_groups(full, num_groups);
+    try {
+      return measure(model, loss, part, options);
+    } catch (const c10::OutOfMemoryError&) {
+      num_groups = groups_accepted(full, num_groups, run);
+    }
+  }
+  fail(message::verify_nothing_fits,
+       {{"samples", full.plan.groups.front().length}, {"batch", full.plan.batch}});
+}
+
+VerdictScope scope_of(const Model& model, const Part& part, const Batch& batch, uint64_t seed) {
+  std::ostringstream device;
+  device << trainable_parameters(model).front().tensor.device();
+  return {model.name, part.batch.size(), batch.size(), seed, device.str()};
+}
+
+void collect(const Model& model, const Part& part, const Measurement& measured, Evidence& evidence) {
+  const c10::NoGradGuard no_grad;
+  evidence = {.batch = part.batch, .parameters = {}, .gradients_whole = {}, .gradients_split = {}};
+  for (const NamedTensor& parameter : model.parameters()) {
+    evidence.parameters.add(parameter.name, parameter.tensor.detach().clone());
+  }
+  const std::vector<NamedTensor> trainable = trainable_parameters(model);
+  for (size_t i = 0; i < trainable.size(); ++i) {
+    evidence.gradients_whole.add(trainable[i].name, measured.whole.gradients[i]);
+    evidence.gradients_split.add(trainable[i].name, measured.split.gradients[i]);
+  }
+}
+
+}  // namespace
+
+Verdict verify(const Model& model, const Loss& loss, const Batch& batch, const VerifyOptions& options) {
+  Part part = whole_part(batch, options);
+  if (trainable_parameters(model).empty()) fail(message::no_trainable_parameter);
+  std::optional<GradientBuffer::Detached> detached;
+  if (options.gradients != nullptr) {
+    options.gradients->check_covers(model.parameters());
+    detached.emplace(*options.gradients);
+  }
+  const KeptState kept(model);
+  // A model in training mode keeps the modes of its parts, frozen ones among them.
+  if (!model.is_training()) model.train(true);
+
+  const Measurement measured = measure_what_fits(model, loss, options, part);
+  Verdict verdict;
+  verdict.scope = scope_of(model, part, batch, options.seed);
+  verdict.num_micro_steps = static_cast<int64_t>(measured.groups.size());
+  for (const MicroBatch& group : measured.groups) verdict.micro_sizes.push_back(group.size());
+  judge(measured, model, part.batch, options, verdict);
+  if (options.evidence != nullptr) collect(model, part, measured, *options.evidence);
+  return verdict;
+}
+
+}  // namespace accrue
