@@ -85,6 +85,19 @@ TEST(Chunks, TransposedParametersArePairedByMemoryOrder) {
   EXPECT_TRUE(at::equal(transposed[0].tensor, plain[0].tensor));
 }
 
+TEST(Chunks, EveryElementOfALongParameterMeetsItsOwnState) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+    const auto parameters = parameters_of({at::ones({40'003}, type), at::ones({1}, type)});
+    const at::ScalarType sum_type = type == at::kDouble ? at::kDouble : at::kFloat;
+    GradientBuffer gradients(parameters);
+    Updater updater(gradients, AdamW{.lr = 0.01});
+    for (int update = 1; update <= 3; ++update) {
+      update_once(updater, {at::full({40'003}, 3 - update, sum_type), at::full({1}, 3 - update, sum_type)});
+    }
+    EXPECT_TRUE(at::equal(parameters[0].tensor, parameters[1].tensor.expand({40'003}))) << type;
+  }
+}
+
 /// Counts what is allocated through LibTorch while it is installed.
 class CountAllocations : public c10::MemoryReportingInfoBase {
  public:

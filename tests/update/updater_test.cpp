@@ -319,6 +319,13 @@ TEST(Updater, StopsAtANonFiniteGradientNamingParametersAndWhatToDo) {
                    rest);
   EXPECT_ERROR(update_once(updater, zeros, 1, kNan), NumericError,
                "update 1: the sum of loss term \"loss\" is nan" + rest);
+  {
+    Window window(gradients);
+    add(window, bad);
+    EXPECT_THROW(updater.apply(window), NumericError);
+    EXPECT_EQ(window.state(), WindowState::applied);
+    EXPECT_TRUE(is_clean(gradients)) << "before the window ends";
+  }
   for (const NamedTensor& parameter : parameters) EXPECT_TRUE(at::equal(parameter.tensor, floats({0})));
   EXPECT_TRUE(is_clean(gradients));
   EXPECT_EQ(updater.num_windows(), 0);
