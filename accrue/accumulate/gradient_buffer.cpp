@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/accumulate.h"
 #include "accrue/base/nearest.h"
 
 namespace accrue {

@@ -3,13 +3,12 @@
 
 #include "accrue/accumulate/window.h"
 #include "accrue/base/error.h"
+#include "accrue/base/messages/accumulate.h"
 
 namespace accrue {
 
 ValueAndGrad value_and_grad(const at::Tensor& sum, std::span<const at::Tensor> parameters) {
-  if (!sum.defined() || sum.dim() != 0) {
-    fail(message::sum_not_scalar, {{"term", "loss"}, {"dims", sum.defined() ? sum.dim() : int64_t{-1}}});
-  }
+  check_terms({{.sum = sum}});
   if (!sum.requires_grad()) fail(message::no_graph, {{"term", "loss"}});
   const torch::autograd::variable_list inputs(parameters.begin(), parameters.end());
   return {sum.detach(), torch::autograd::grad({sum}, inputs, {}, /*retain_graph=*/std::nullopt,

@@ -12,6 +12,8 @@
 
 #include "accrue/accumulate/window_state.h"
 #include "accrue/base/error.h"
+#include "accrue/base/messages/accumulate.h"
+#include "accrue/base/messages/microstep.h"
 
 namespace accrue {
 namespace {
@@ -28,6 +30,13 @@ std::vector<TermSum> headings(const LossTerms& terms) {
   std::vector<TermSum> list;
   for (const LossTerm& term : terms) list.push_back({term.name, 0, 0, term.coefficient});
   return list;
+}
+
+/// The number without its graph. Torch's summed losses keep the storage of all their elements, which would
+/// make the window grow with its micro-steps, so that is left behind.
+at::Tensor lone_number(const at::Tensor& sum) {
+  const at::Tensor number = sum.detach();
+  return number.storage().nbytes() > number.nbytes() ? number.clone() : number;
 }
 
 bool same_headings(const std::vector<TermSum>& known, const LossTerms& terms) {
@@ -72,9 +81,9 @@ Window::Window(GradientBuffer& gradients, const Model* model, WindowOptions opti
 }
 
 Window::~Window() {
+  if (state_ == WindowState::applied) return;
   gradients_.window_open_ = false;
-  if (state_ == WindowState::applied || (state_ == WindowState::open && !broken_)) return;
-  gradients_.zero();
+  if (!gradients_.is_zero() || broken_) gradients_.zero();
   if (start_) start_->restore();
 }
 
@@ -104,12 +113,12 @@ std::vector<double> Window::seeds(const LossTerms& terms) const {
   const double common = terms.size() > 1 && options_.reduction == Reduction::exact ? weight() : 0;
   for (size_t t = 0; t < terms.size(); ++t) {
     double factor = terms[t].coefficient;
-    if (terms[t].weight == 0) {
+    if (!terms[t].counts()) {
       factor = 0;
     } else if (options_.reduction == Reduction::micro_mean) {
-      factor /= terms[t].weight;
+      factor = terms[t].weight > 0 ? factor / terms[t].weight : 0;
     } else if (terms.size() > 1) {
-      factor *= common / options_.term_weights[t];
+      factor = options_.term_weights[t] > 0 ? factor * common / options_.term_weights[t] : 0;
     }
     factors.push_back(factor);
   }
@@ -119,7 +128,7 @@ std::vector<double> Window::seeds(const LossTerms& terms) const {
 void Window::note(const LossTerms& terms, std::span<const int64_t> ids) {
   Micro micro;
   for (size_t t = 0; t < terms.size(); ++t) {
-    micro.sums.push_back(terms[t].sum.detach());
+    micro.sums.push_back(terms[t].counts() ? lone_number(terms[t].sum) : at::Tensor());
     micro.weights.push_back(terms[t].weight);
     terms_[t].weight += terms[t].weight;
   }
@@ -143,26 +152,36 @@ Added Window::skip(Added how) {
 
 bool Window::is_finite(const LossTerms& terms) const {
   for (const LossTerm& term : terms) {
-    if (term.weight > 0 && !std::isfinite(term.sum.item<double>())) return false;
+    if (term.counts() && !std::isfinite(term.sum.item<double>())) return false;
   }
   return true;
 }
 
-template <class Backward>
-Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Backward& backward) {
+/// Refuses terms that do not fit this window; nothing has changed then.
+void Window::admit(const LossTerms& terms) const {
   require(state_ == WindowState::open || state_ == WindowState::adding, "add to");
   require_untouched();
   check_terms(terms);
-  if (terms_.empty()) terms_ = headings(terms);
-  if (!same_headings(terms_, terms)) {
+  if (!terms_.empty() && !same_headings(terms_, terms)) {
     fail(message::terms_changed, {{"got", describe(headings(terms))}, {"expected", describe(terms_)}});
   }
-  if (terms.size() > 1 && options_.term_weights.empty() && options_.reduction == Reduction::exact) {
+  const std::vector<double>& declared = options_.term_weights;
+  if (terms.size() > 1 && declared.empty() && options_.reduction == Reduction::exact) {
     fail(message::weights_undeclared, {{"count", terms.size()}});
   }
-  if (!options_.term_weights.empty() && options_.term_weights.size() != terms.size()) {
-    fail(message::declared_count, {{"declared", options_.term_weights.size()}, {"count", terms.size()}});
+  if (!declared.empty() && declared.size() != terms.size()) {
+    fail(message::declared_count, {{"declared", declared.size()}, {"count", terms.size()}});
   }
+  for (size_t t = 0; t < declared.size(); ++t) {
+    if (declared[t] == 0 && terms[t].weight > 0) {
+      fail(message::weights_differ, {{"term", terms[t].name}, {"declared", 0.0}, {"got", terms[t].weight}});
+    }
+  }
+}
+
+template <class Backward>
+Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Backward& backward) {
+  if (terms_.empty()) terms_ = headings(terms);
   if (options_.skip_non_finite_loss && !is_finite(terms)) return skip(Added::skipped_non_finite_loss);
 
   if (options_.snapshot) {
@@ -183,6 +202,7 @@ Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Ba
     backward();
     gradients_.check_views();
   } catch (...) {
+    if (num_micro_steps_ + num_skipped_ == 0) terms_.clear();
     if (options_.snapshot) {
       put_back();
       if (before_micro_) before_micro_->restore();
@@ -200,16 +220,17 @@ Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Ba
 }
 
 Added Window::add(const LossTerms& terms, std::span<const int64_t> ids) {
+  admit(terms);
+  const std::vector<double> factors = seeds(terms);
+  torch::autograd::variable_list roots;
+  torch::autograd::variable_list root_gradients;
+  for (size_t t = 0; t < terms.size(); ++t) {
+    if (factors[t] == 0) continue;
+    if (!terms[t].sum.requires_grad()) fail(message::no_graph, {{"term", terms[t].name}});
+    roots.push_back(terms[t].sum);
+    root_gradients.push_back(factors[t] == 1 ? at::Tensor() : at::full_like(terms[t].sum, factors[t]));
+  }
   return run(terms, ids, [&] {
-    const std::vector<double> factors = seeds(terms);
-    torch::autograd::variable_list roots;
-    torch::autograd::variable_list root_gradients;
-    for (size_t t = 0; t < terms.size(); ++t) {
-      if (factors[t] == 0) continue;
-      if (!terms[t].sum.requires_grad()) fail(message::no_graph, {{"term", terms[t].name}});
-      roots.push_back(terms[t].sum);
-      root_gradients.push_back(factors[t] == 1 ? at::Tensor() : at::full_like(terms[t].sum, factors[t]));
-    }
     if (!roots.empty()) torch::autograd::backward(roots, root_gradients);
   });
 }
@@ -234,6 +255,7 @@ Added Window::add_gradients(std::span<const at::Tensor> gradients, const at::Ten
                             .sum = sum,
                             .weight = weight,
                             .coefficient = terms_.empty() ? 1 : terms_[0].coefficient}};
+  admit(terms);
   return run(terms, ids, [&] {
     const c10::NoGradGuard no_grad;
     const double factor = seeds(terms)[0];

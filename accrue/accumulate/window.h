@@ -21,8 +21,10 @@ enum class WindowState {
 };
 
 struct WindowOptions {
-  std::optional<int64_t> num_micro_steps;  ///< whole after so many; without it `close()` or `apply` says so
-  std::vector<double> term_weights;  ///< the whole window's weight of each term; needed for several terms
+  std::optional<int64_t> num_micro_steps =
+      {};  ///< whole after so many; without it `close()` or `apply` says so
+  std::vector<double> term_weights =
+      {};  ///< the whole window's weight of each term; needed for several terms
   Reduction reduction = Reduction::exact;
   bool skip_non_finite_loss =
       false;              ///< a micro-batch whose loss is not finite is left out before its backward

@@ -2,12 +2,15 @@
 // How a window ends, and what it answers then.
 #include <ATen/ops/aminmax.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "accrue/accumulate/window.h"
 #include "accrue/accumulate/window_state.h"
 #include "accrue/base/error.h"
+#include "accrue/base/messages/accumulate.h"
+#include "accrue/base/messages/microstep.h"
 
 namespace accrue {
 
@@ -47,6 +50,16 @@ void Window::clear() {
   terms_.clear();
   micros_.clear();
   if (start_) start_->restore();
+  if (before_micro_) before_micro_ = std::make_unique<State>(*model_);
+}
+
+void Window::take_back() {
+  require(state_ == WindowState::open || state_ == WindowState::adding, "take a micro-step back from");
+  if (before_micro_) {
+    before_micro_->restore();
+  } else if (state_ == WindowState::open && start_) {
+    start_->restore();
+  }
 }
 
 void Window::restart() {
@@ -59,17 +72,18 @@ void Window::restart_checked() {
   restart();
   options_.snapshot = true;
   options_.skip_non_finite_loss = true;
-  if (model_) before_micro_ = std::make_unique<State>(*model_);
+  if (model_ && !before_micro_) before_micro_ = std::make_unique<State>(*model_);
+}
+
+/// A micro-batch without any weight is not among those that a mean over micro-batches counts.
+bool Window::contributes(const Micro& micro) {
+  return std::any_of(micro.weights.begin(), micro.weights.end(), [](double weight) { return weight > 0; });
 }
 
 double Window::weight() const {
   if (options_.reduction == Reduction::micro_mean) {
     int64_t contributing = 0;
-    for (const Micro& micro : micros_) {
-      bool any = false;
-      for (const double weight : micro.weights) any = any || weight > 0;
-      contributing += any ? 1 : 0;
-    }
+    for (const Micro& micro : micros_) contributing += contributes(micro) ? 1 : 0;
     return divided_by_ > 0 ? divided_by_ : static_cast<double>(contributing);
   }
   double sum = 0;
@@ -91,11 +105,14 @@ std::vector<TermSum> Window::term_sums() const {
   for (size_t t = 0; t < sums.size(); ++t) {
     sums[t].weight = 0;
     for (const Micro& micro : micros_) {
-      if (micro.weights[t] == 0) continue;
-      const double sum = micro.sums[t].item<double>();
-      const bool mean = options_.reduction == Reduction::micro_mean;
-      sums[t].sum += mean ? sum / micro.weights[t] : sum;
-      sums[t].weight += mean ? 1 : micro.weights[t];
+      const double sum = micro.sums[t].defined() ? micro.sums[t].item<double>() : 0;
+      if (options_.reduction == Reduction::exact) {
+        sums[t].sum += sum;
+        sums[t].weight += micro.weights[t];
+      } else if (contributes(micro)) {
+        sums[t].sum += micro.weights[t] > 0 ? sum / micro.weights[t] : 0;
+        sums[t].weight += 1;
+      }
     }
   }
   return sums;
@@ -110,7 +127,7 @@ double Window::last_micro_loss() const {
   std::vector<TermSum> last = terms_;
   for (size_t t = 0; t < last.size(); ++t) {
     last[t].weight = micros_.back().weights[t];
-    last[t].sum = last[t].weight == 0 ? 0 : micros_.back().sums[t].item<double>();
+    last[t].sum = last[t].weight > 0 ? micros_.back().sums[t].item<double>() : 0;
   }
   return loss_of(last);
 }
@@ -136,14 +153,18 @@ bool Window::gradients_finite() const {
 }
 
 void Window::mark_applied() {
+  require(state_ == WindowState::whole, "apply");
   state_ = WindowState::applied;
   gradients_.window_open_ = false;
 }
 
 void Window::mark_skipped() {
+  if (state_ == WindowState::applied) require(false, "skip");
   gradients_.zero();
   if (start_) start_->restore();
-  mark_applied();
+  broken_ = false;
+  state_ = WindowState::applied;
+  gradients_.window_open_ = false;
 }
 
 }  // namespace accrue

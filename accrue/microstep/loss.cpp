@@ -6,12 +6,15 @@
 #include <cmath>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/microstep.h"
 
 namespace accrue {
 
 LossTerm from_mean(const at::Tensor& mean, double count) {
   if (!mean.defined() || mean.dim() != 0) {
-    fail(message::mean_not_scalar, {{"dims", mean.defined() ? mean.dim() : int64_t{-1}}});
+    const std::string got =
+        mean.defined() ? "a tensor of " + std::to_string(mean.dim()) + " dimensions" : "no tensor";
+    fail(message::mean_not_scalar, {{"got", got}});
   }
   if (!std::isfinite(count) || count < 0) fail(message::bad_weight, {{"term", "loss"}, {"got", count}});
   return {.name = "loss", .sum = at::mul(mean, count), .weight = count};
@@ -22,8 +25,10 @@ void check_terms(const LossTerms& terms) {
   for (size_t i = 0; i < terms.size(); ++i) {
     const LossTerm& term = terms[i];
     if (!term.sum.defined() || term.sum.dim() != 0) {
-      fail(message::sum_not_scalar,
-           {{"term", term.name}, {"dims", term.sum.defined() ? term.sum.dim() : int64_t{-1}}});
+      const std::string got = term.sum.defined()
+                                  ? "has " + std::to_string(term.sum.dim()) + " dimensions, needed none"
+                                  : "is no tensor";
+      fail(message::sum_not_scalar, {{"term", term.name}, {"got", got}});
     }
     if (!std::isfinite(term.weight) || term.weight < 0) {
       fail(message::bad_weight, {{"term", term.name}, {"got", term.weight}});

@@ -20,6 +20,12 @@ struct LossTerm {
   at::Tensor sum;     ///< 0-dim, with the graph
   double weight = 0;  ///< samples, elements or counted tokens; never negative
   double coefficient = 1;
+  /// The sum counts even where this micro-batch's weight is zero (label smoothing over classes of weight
+  /// zero); else such a term is left out.
+  bool adds_without_weight = false;
+
+  /// Whether the sum enters the window's.
+  bool counts() const noexcept { return weight > 0 || adds_without_weight; }
 };
 
 using LossTerms = std::vector<LossTerm>;
@@ -35,10 +41,10 @@ enum class Reduction {
 struct Loss {
   std::string name = "loss";
   /// The terms of one micro-batch.
-  std::function<LossTerms(const Outputs&, const MicroBatch&)> terms;
+  std::function<LossTerms(const Outputs&, const MicroBatch&)> terms = {};
   /// The weight of each term of a whole batch if the data alone tell it, else empty. With several terms every
   /// weight must be known before the window's first backward.
-  std::function<std::vector<double>(const Batch&)> weigh;
+  std::function<std::vector<double>(const Batch&)> weigh = {};
 };
 
 /// A term from a mean over `count` samples, elements or tokens, for a user's loss that reduces by mean.

@@ -2,17 +2,18 @@
 #include "accrue/microstep/losses.h"
 
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/aminmax.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/huber_loss.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
-#include <c10/util/Exception.h>
 
 #include <sstream>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/microstep.h"
 
 namespace accrue::loss {
 namespace {
@@ -23,6 +24,22 @@ std::string shape_text(const at::Tensor& tensor) {
   std::ostringstream text;
   text << tensor.sizes();
   return text.str();
+}
+
+/// At least fp32: a sum over many half-precision numbers would keep their few bits.
+at::ScalarType sum_type(const at::Tensor& tensor) {
+  return c10::promoteTypes(tensor.scalar_type(), at::kFloat);
+}
+
+struct Pair {
+  at::Tensor prediction;
+  at::Tensor target;
+};
+
+/// Both in one type, since torch's backward refuses a target of another one.
+Pair same_type(const at::Tensor& prediction, const at::Tensor& target) {
+  const at::ScalarType type = c10::promoteTypes(sum_type(prediction), target.scalar_type());
+  return {prediction.to(type), target.to(type)};
 }
 
 /// Elementwise losses: [n, ...] against [n, ...], never broadcast.
@@ -36,6 +53,15 @@ void check_same_shape(const char* loss, const at::Tensor& prediction, const at::
   }
 }
 
+void check_probabilities(const at::Tensor& target) {
+  if (target.numel() == 0) return;
+  const auto [least, greatest] = at::aminmax(target.detach());
+  if (!(least.item<double>() >= 0 && greatest.item<double>() <= 1)) {
+    fail(message::target_not_probability,
+         {{"least", least.item<double>()}, {"greatest", greatest.item<double>()}});
+  }
+}
+
 LossTerms elements(at::Tensor sum, const at::Tensor& target) {
   return {{.name = "loss", .sum = std::move(sum), .weight = static_cast<double>(target.numel())}};
 }
@@ -46,11 +72,15 @@ void check_label_smoothing(double label_smoothing) {
   }
 }
 
-/// Targets [m] as int64 on the CPU, contiguous.
-at::Tensor host_targets(const at::Tensor& target) {
+void check_integer(const at::Tensor& target) {
   if (!at::isIntegralType(target.scalar_type(), /*includeBool=*/false)) {
     fail(message::target_not_integer, {{"type", toString(target.scalar_type())}});
   }
+}
+
+/// Targets [m] as int64 on the CPU, contiguous.
+at::Tensor host_targets(const at::Tensor& target) {
+  check_integer(target);
   return target.detach().to(at::Device(at::kCPU), at::kLong).contiguous();
 }
 
@@ -93,27 +123,41 @@ void check_class_weights(const at::Tensor& class_weights, int64_t num_classes) {
   }
 }
 
+/// Labels [n, T] -> targets [n, T - 1] as int64; -100 where the mask at the target's position is zero.
+at::Tensor next_tokens(const at::Tensor& labels, const at::Tensor& mask) {
+  check_integer(labels);
+  at::Tensor targets = labels.to(at::kLong);
+  if (mask.defined()) targets = targets.masked_fill(mask.to(labels.device()).eq(0), kIgnored);
+  return targets.slice(/*dim=*/1, /*start=*/1);
+}
+
 }  // namespace
 
 LossTerms mse(const at::Tensor& prediction, const at::Tensor& target) {
   check_same_shape("mse", prediction, target);
-  return elements(at::mse_loss(prediction, target, at::Reduction::Sum), target);
+  const Pair pair = same_type(prediction, target);
+  return elements(at::mse_loss(pair.prediction, pair.target, at::Reduction::Sum), target);
 }
 
 LossTerms l1(const at::Tensor& prediction, const at::Tensor& target) {
   check_same_shape("l1", prediction, target);
-  return elements(at::l1_loss(prediction, target, at::Reduction::Sum), target);
+  const Pair pair = same_type(prediction, target);
+  return elements(at::l1_loss(pair.prediction, pair.target, at::Reduction::Sum), target);
 }
 
 LossTerms huber(const at::Tensor& prediction, const at::Tensor& target, double delta) {
   check_same_shape("huber", prediction, target);
   if (!(delta > 0) || std::isinf(delta)) fail(message::huber_delta, {{"got", delta}});
-  return elements(at::huber_loss(prediction, target, at::Reduction::Sum, delta), target);
+  const Pair pair = same_type(prediction, target);
+  return elements(at::huber_loss(pair.prediction, pair.target, at::Reduction::Sum, delta), target);
 }
 
 LossTerms binary_cross_entropy(const at::Tensor& logits, const at::Tensor& target) {
   check_same_shape("binary_cross_entropy", logits, target);
-  return elements(at::binary_cross_entropy_with_logits(logits, target, {}, {}, at::Reduction::Sum), target);
+  const Pair pair = same_type(logits, target);
+  check_probabilities(pair.target);
+  return elements(
+      at::binary_cross_entropy_with_logits(pair.prediction, pair.target, {}, {}, at::Reduction::Sum), target);
 }
 
 LossTerms cross_entropy(const at::Tensor& logits, const at::Tensor& target,
@@ -137,9 +181,15 @@ LossTerms cross_entropy(const at::Tensor& logits, const at::Tensor& target,
     check_class_weights(options.class_weights, num_classes);
     weight = class_weight_sum(options.class_weights, host, options.ignore_index);
   }
-  at::Tensor sum = at::cross_entropy_loss(logits, target.to(at::kLong), options.class_weights,
+  const at::ScalarType type = sum_type(logits);
+  const at::Tensor class_weights =
+      options.class_weights.defined() ? options.class_weights.to(logits.device(), type) : at::Tensor();
+  at::Tensor sum = at::cross_entropy_loss(logits.to(type), target.to(at::kLong), class_weights,
                                           at::Reduction::Sum, options.ignore_index, options.label_smoothing);
-  return {{.name = "loss", .sum = std::move(sum), .weight = weight}};
+  return {{.name = "loss",
+           .sum = std::move(sum),
+           .weight = weight,
+           .adds_without_weight = counted > 0 && options.label_smoothing > 0}};
 }
 
 double target_weight(const at::Tensor& target, const CrossEntropyOptions& options) {
@@ -158,13 +208,9 @@ LossTerms token_cross_entropy(const at::Tensor& logits, const at::Tensor& labels
                                  {"labels", shape_text(labels)},
                                  {"mask", mask.defined() ? shape_text(mask) : "none"}});
   }
-  const int64_t num_targets = labels.size(1) - 1;
-  const int64_t vocabulary = logits.size(2);
-  at::Tensor targets = labels.to(at::kLong);
-  if (mask.defined()) targets = targets.masked_fill(mask.to(labels.device()).eq(0), kIgnored);
-  targets = targets.narrow(1, 1, std::max<int64_t>(num_targets, 0)).reshape({-1});
+  const at::Tensor targets = next_tokens(labels, mask).reshape({-1});
   const at::Tensor predicting =
-      logits.narrow(1, 0, std::max<int64_t>(num_targets, 0)).reshape({-1, vocabulary});
+      logits.narrow(1, 0, std::max<int64_t>(logits.size(1) - 1, 0)).reshape({-1, logits.size(2)});
   return cross_entropy(predicting, targets, {.label_smoothing = label_smoothing, .ignore_index = kIgnored});
 }
 
@@ -174,10 +220,7 @@ int64_t count_targets(const at::Tensor& labels, const at::Tensor& mask) {
                                  {"labels", shape_text(labels)},
                                  {"mask", mask.defined() ? shape_text(mask) : "none"}});
   }
-  at::Tensor targets = labels;
-  if (mask.defined()) targets = labels.masked_fill(mask.to(labels.device()).eq(0), kIgnored);
-  return count_targets_checked(host_targets(targets.narrow(1, 1, std::max<int64_t>(labels.size(1) - 1, 0))),
-                               kIgnored, -1);
+  return count_targets_checked(host_targets(next_tokens(labels, mask)), kIgnored, -1);
 }
 
 }  // namespace accrue::loss
@@ -226,9 +269,10 @@ Loss cross_entropy_loss(loss::CrossEntropyOptions options, std::string target) {
               [options, target](const Outputs& outputs, const MicroBatch& micro) {
                 return loss::cross_entropy(outputs.tensor(), micro[target], options);
               },
-          .weigh = [options, target](const Batch& batch) {
-            return std::vector<double>{loss::target_weight(batch[target], options)};
-          }};
+          .weigh =
+              [options, target](const Batch& batch) {
+                return std::vector<double>{loss::target_weight(batch[target], options)};
+              }};
 }
 
 Loss token_cross_entropy_loss(std::string labels, std::string mask) {

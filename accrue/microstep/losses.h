@@ -13,7 +13,8 @@ LossTerms mse(const at::Tensor& prediction, const at::Tensor& target);
 LossTerms l1(const at::Tensor& prediction, const at::Tensor& target);
 /// Huber 1964: e^2 / 2 up to |e| = delta, then delta (|e| - delta / 2).
 LossTerms huber(const at::Tensor& prediction, const at::Tensor& target, double delta = 1.0);
-/// Sigmoid and cross entropy together; target in [0, 1], shapes equal; weight: elements.
+/// Sigmoid and cross entropy together; target in [0, 1] (DataError otherwise), shapes equal;
+/// weight: elements.
 LossTerms binary_cross_entropy(const at::Tensor& logits, const at::Tensor& target);
 
 struct CrossEntropyOptions {

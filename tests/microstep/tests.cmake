@@ -1,0 +1,7 @@
+accrue_test(microstep TORCH
+  loss_test.cpp
+  losses_test.cpp
+  losses_token_test.cpp
+  model_test.cpp
+  module_adapter_test.cpp
+  slice_test.cpp)
