@@ -1,4 +1,5 @@
 accrue_test(microstep TORCH
+  generator_scope_test.cpp
   loss_test.cpp
   losses_test.cpp
   losses_token_test.cpp
