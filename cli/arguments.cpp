@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "accrue/base/messages/cli.h"
 #include "accrue/base/nearest.h"
 
 namespace accrue::cli {

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/cli.h"
 #include "accrue/base/threads.h"
 #include "accrue/base/units.h"
 #include "accrue/config/schema.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/cli.h"
 #include "cli/commands.h"
 
 namespace {

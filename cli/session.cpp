@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/cli.h"
 #include "accrue/base/nearest.h"
 #include "accrue/config/print.h"
 #include "accrue/data/tensor_file.h"

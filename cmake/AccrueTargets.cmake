@@ -6,6 +6,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # what is hot (the kernels) asks for more by itself
+endif()
 # An installed program finds LibTorch where it was linked.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 find_program(ACCRUE_CCACHE ccache)

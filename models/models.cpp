@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/models.h"
 #include "accrue/base/nearest.h"
 #include "accrue/base/units.h"
 #include "accrue/microstep/generator_scope.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/models.h"
 #include "accrue/base/nearest.h"
 #include "models/models.h"
 

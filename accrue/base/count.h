@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/base.h"
 
 namespace accrue {
 

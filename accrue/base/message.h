@@ -15,7 +15,9 @@ enum class ErrorKind { config, data, model, budget, state, numeric, checkpoint, 
 /// "ConfigError" and so on: the name under which documents and tests speak of a kind.
 std::string_view kind_name(ErrorKind kind);
 
-/// One entry of the catalogue: a stable code and the English text, with `{name}` places.
+/// One entry of the catalogue: a stable code and the English text, with `{name}` places. The messages of a
+/// folder are in messages/FOLDER.h by name (`fail(message::unknown_key, {{"key", key}})`), a line each in
+/// messages/FOLDER.inc.
 struct Message {
   ErrorKind kind;
   std::string_view code;
@@ -47,13 +49,5 @@ std::span<const Message> catalogue();
 /// one.
 using Translator = std::string_view (*)(std::string_view code);
 void set_translator(Translator translator) noexcept;
-
-/// All messages by name: `fail(message::unknown_key, {{"key", key}})`. One file a folder; an entry is a line
-/// `ACCRUE_MESSAGE(name, kind, "code", "text")`.
-namespace message {
-#define ACCRUE_MESSAGE(name, kind, code, text) inline constexpr Message name{ErrorKind::kind, code, text};
-#include "accrue/base/messages/all.inc"
-#undef ACCRUE_MESSAGE
-}  // namespace message
 
 }  // namespace accrue

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "accrue/base/count.h"
+#include "accrue/base/messages/base.h"
 
 namespace accrue {
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/base.h"
 
 namespace accrue {
 namespace {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/batch.h"
 
 namespace accrue {
 namespace {

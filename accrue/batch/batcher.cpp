@@ -2,6 +2,7 @@
 #include "accrue/batch/batcher.h"
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/batch.h"
 
 namespace accrue {
 

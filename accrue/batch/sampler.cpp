@@ -6,6 +6,7 @@
 
 #include "accrue/base/count.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/batch.h"
 #include "accrue/base/random.h"
 
 namespace accrue {

@@ -7,6 +7,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/checkpoint.h"
 #include "accrue/checkpoint/pending_checkpoint.h"
 #include "accrue/checkpoint/state_json.h"
 #include "accrue/data/tensor_file.h"

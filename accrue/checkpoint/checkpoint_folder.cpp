@@ -9,6 +9,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/checkpoint.h"
 
 namespace accrue {
 

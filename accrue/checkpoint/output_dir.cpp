@@ -15,6 +15,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/checkpoint.h"
 #include "accrue/checkpoint/checkpoint_folder.h"
 
 namespace accrue {

@@ -12,6 +12,8 @@
 
 #include "accrue/base/checksum.h"
 #include "accrue/base/error.h"
+#include "accrue/base/messages/checkpoint.h"
+#include "accrue/base/messages/formats.h"
 #include "accrue/checkpoint/checkpoint_folder.h"
 #include "accrue/formats/atomic_file.h"
 #include "accrue/formats/mapped_file.h"

@@ -10,6 +10,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/checkpoint.h"
 #include "accrue/checkpoint/training_state.h"
 
 namespace accrue {

@@ -3,6 +3,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/checkpoint.h"
 #include "accrue/config/print.h"
 
 namespace accrue {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "accrue/base/log.h"
+#include "accrue/base/messages/config.h"
 #include "accrue/base/nearest.h"
 #include "accrue/config/paths.h"
 #include "accrue/config/read.h"

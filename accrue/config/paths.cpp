@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "accrue/base/messages/config.h"
 #include "accrue/config/load.h"
 
 namespace accrue::config {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "accrue/base/messages/config.h"
 #include "accrue/base/nearest.h"
 #include "accrue/config/read.h"
 #include "accrue/config/suggest.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "accrue/base/log.h"
+#include "accrue/base/messages/config.h"
 #include "accrue/base/threads.h"
 #include "accrue/config/paths.h"
 #include "accrue/config/words.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/base/log.h"
+#include "accrue/base/messages/config.h"
 #include "accrue/config/resolve.h"
 
 namespace accrue::config {

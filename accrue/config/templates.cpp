@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/config.h"
 #include "accrue/base/nearest.h"
 
 namespace accrue::config {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/config.h"
 
 namespace accrue::config {
 namespace {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/data.h"
 #include "accrue/base/random.h"
 #include "accrue/data/load_parts.h"
 #include "accrue/formats/mapped_file.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "accrue/base/log.h"
+#include "accrue/base/messages/data.h"
 #include "accrue/base/nearest.h"
 #include "accrue/data/load_parts.h"
 #include "accrue/data/table.h"

@@ -3,6 +3,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/data.h"
 #include "accrue/base/nearest.h"
 #include "accrue/data/load_parts.h"
 #include "accrue/data/tensor_file.h"

@@ -2,6 +2,7 @@
 #include "accrue/data/named_tensors.h"
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/data.h"
 #include "accrue/base/nearest.h"
 
 namespace accrue {

@@ -5,6 +5,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/data.h"
 #include "accrue/base/nearest.h"
 #include "accrue/data/numbers.h"
 #include "accrue/data/table.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "accrue/base/messages/data.h"
 #include "accrue/data/table.h"
 #include "accrue/formats/strict_json.h"
 

@@ -6,6 +6,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/data.h"
 
 namespace accrue {
 namespace {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/data.h"
+#include "accrue/base/messages/formats.h"
 
 namespace accrue {
 namespace {

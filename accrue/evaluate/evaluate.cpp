@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/evaluate.h"
 #include "accrue/microstep/generator_scope.h"
 
 namespace accrue {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/evaluate.h"
 
 namespace accrue::metric {
 namespace {

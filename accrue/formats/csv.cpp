@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "accrue/base/messages/formats.h"
 #include "accrue/formats/foreign.h"
 #include "accrue/formats/mapped_file.h"
 #include "accrue/formats/utf8.h"

@@ -2,6 +2,7 @@
 #include "accrue/formats/foreign.h"
 
 #include <algorithm>
+#include "accrue/base/messages/formats.h"
 
 namespace accrue {
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include "accrue/base/messages/formats.h"
 
 namespace accrue {
 namespace {

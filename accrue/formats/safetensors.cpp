@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "accrue/base/messages/formats.h"
 #include "accrue/formats/foreign.h"
 #include "accrue/formats/strict_json.h"
 

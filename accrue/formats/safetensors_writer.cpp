@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "accrue/base/messages/formats.h"
 #include "accrue/formats/atomic_file.h"
 #include "accrue/formats/safetensors.h"
 #include "accrue/formats/strict_json.h"

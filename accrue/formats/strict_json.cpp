@@ -3,6 +3,7 @@
 
 #include <set>
 #include <vector>
+#include "accrue/base/messages/formats.h"
 
 namespace accrue {
 namespace {

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/microstep.h"
 #include "accrue/base/nearest.h"
 
 namespace accrue {

@@ -32,7 +32,7 @@ class Outputs {
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
-  std::vector<std::string> aliases;
+  std::vector<std::string> aliases = {};
 };
 
 /// A module's place and type, for messages about layers that couple samples or draw random numbers.

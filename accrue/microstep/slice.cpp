@@ -2,6 +2,7 @@
 #include "accrue/microstep/slice.h"
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/microstep.h"
 
 namespace accrue {
 

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/base.h"
+#include "accrue/base/messages/plan.h"
 
 namespace accrue {
 namespace {

@@ -14,6 +14,8 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/formats.h"
+#include "accrue/base/messages/report.h"
 #include "accrue/formats/atomic_file.h"
 #include "accrue/formats/mapped_file.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/task.h"
 #include "accrue/config/words.h"
 #include "accrue/microstep/losses.h"
 

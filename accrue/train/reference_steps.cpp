@@ -2,6 +2,7 @@
 #include "accrue/train/reference_steps.h"
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/microstep.h"
 #include "accrue/train/split_step.h"
 
 namespace accrue {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/train.h"
 #include "accrue/microstep/slice.h"
 #include "accrue/train/micro_step.h"
 

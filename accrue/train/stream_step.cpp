@@ -5,6 +5,8 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/microstep.h"
+#include "accrue/base/messages/train.h"
 #include "accrue/train/micro_step.h"
 
 namespace accrue {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include "accrue/base/messages/update.h"
 
 namespace accrue {
 namespace {

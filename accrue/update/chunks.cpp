@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/update.h"
 
 namespace accrue {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/update.h"
 #include "accrue/update/groups.h"
 
 namespace accrue {

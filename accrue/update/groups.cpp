@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "accrue/base/messages/update.h"
 #include "accrue/base/nearest.h"
 
 namespace accrue {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/update.h"
 
 namespace accrue {
 

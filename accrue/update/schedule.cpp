@@ -6,6 +6,7 @@
 #include <numbers>
 #include <string>
 
+#include "accrue/base/messages/update.h"
 #include "accrue/update/checks.h"
 
 namespace accrue {

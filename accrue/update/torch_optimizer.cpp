@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/update.h"
 
 namespace accrue {
 namespace {

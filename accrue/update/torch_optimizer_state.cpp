@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/update.h"
 #include "accrue/update/torch_optimizer.h"
 
 namespace accrue {

@@ -9,6 +9,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/update.h"
 #include "accrue/update/checks.h"
 #include "accrue/update/flat_optimizer.h"
 #include "accrue/update/torch_optimizer.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/verify.h"
 #include "accrue/data/tensor_file.h"
 #include "accrue/formats/atomic_file.h"
 

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/verify.h"
 #include "accrue/microstep/run.h"
 #include "accrue/verify/compare.h"
 #include "accrue/verify/kept_state.h"

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/verify.h"
 #include "accrue/verify/compare.h"
 #include "accrue/verify/couplings.h"
 

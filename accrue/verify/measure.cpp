@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/verify.h"
 #include "accrue/microstep/slice.h"
 #include "accrue/verify/couplings.h"
 #include "accrue/verify/exchange.h"

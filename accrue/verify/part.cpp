@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/verify.h"
 #include "accrue/memory/live_bytes.h"
 
 namespace accrue {

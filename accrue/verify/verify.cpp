@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/accumulate.h"
+#include "accrue/base/messages/verify.h"
 #include "accrue/verify/exchange.h"
 #include "accrue/verify/judge.h"
 #include "accrue/verify/kept_state.h"

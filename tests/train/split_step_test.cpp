@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/train/split_step.h"
 
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -54,7 +55,7 @@ TEST(SplitStep, OneMicroStepIsTheSameBitsAsOrdinaryTraining) {
 
   test::SmallModel ordinary = network.in_type(at::kFloat);
   at::mse_loss(ordinary.compute(ordinary.weights, batch), batch["y"], at::Reduction::Sum).backward();
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   for (size_t i = 0; i < ordinary.weights.size(); ++i) {
     at::Tensor weight = ordinary[i];
     const at::Tensor mean = weight.grad() * static_cast<float>(1.0 / 36);
