@@ -42,7 +42,11 @@ std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
         model_, loss_, micro, *window_,
         {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = micro.ids()}, measured_);
   } catch (...) {
-    if (!options_.snapshot) abandon(micro.ids());
+    if (options_.snapshot) {
+      window_->take_back();
+    } else {
+      abandon(micro.ids());
+    }
     throw;
   }
   ++micro_steps_seen_;

@@ -155,6 +155,10 @@ class Updater::Impl {
       result.reason = "loss is not finite";
     } else if (result.weight == 0) {
       result.reason = "zero weight";
+    } else if (result.num_skipped > 0 && result.terms.size() > 1 &&
+               window.options().reduction == Reduction::exact) {
+      // The terms were seeded with the weights of the whole window, which are no longer true.
+      result.reason = "a micro-batch was left out of a loss of several terms";
     }
     return result;
   }

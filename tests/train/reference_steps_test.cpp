@@ -123,9 +123,8 @@ TEST(ReferenceSteps, WithoutTheDivisionTheGradientWouldBeSoManyTimesTooLarge) {
     undivided.weigh = {};
     undivided.terms = [terms = undivided.terms](const Outputs& outputs, const MicroBatch& micro) {
       LossTerms list = terms(outputs, micro);
-      list[0] = from_mean(list[0].sum / list[0].weight, 1);  // a mean that says it counts once
-      list[0].weight = 0.125 * static_cast<double>(micro.size());
-      list[0].sum = list[0].sum * 1.0;
+      list[0].sum = list[0].sum / list[0].weight;                    // the micro-batch's mean
+      list[0].weight = 1.0 / static_cast<double>(8 / micro.size());  // that nobody divides by K
       return list;
     };
     train_step_with_accumulation(training.model(), undivided, training.updater, batch.fields(), count);

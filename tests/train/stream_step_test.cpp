@@ -236,6 +236,25 @@ TEST(StreamFailure, ANonFiniteMicroBatchIsLeftOutByPolicy) {
   EXPECT_NEAR(training.parameters().item<double>(), after(0, 30, 4), 1e-6);
 }
 
+TEST(StreamFailure, ALossOfSeveralTermsIsNotDividedByWeightsThatAreNoLongerTrue) {
+  const Loss loss{.name = "two terms",
+                  .terms = [](const Outputs& outputs, const MicroBatch& micro) -> LossTerms {
+                    const double rows = static_cast<double>(micro.size());
+                    return {{.name = "square", .sum = outputs.tensor().square().sum(), .weight = rows},
+                            {.name = "plain", .sum = outputs.tensor().sum(), .weight = 2 * rows}};
+                  }};
+  Training training(test::one_weight(), Sgd{.lr = 0.02}, {.non_finite = NonFinite::skip_micro_batch});
+  StreamStep stream(training.model(), loss, training.updater, {.num_micro_steps = 2, .term_weights = {4, 8}});
+  stream.push(test::doubling(1, 2));
+  const at::Tensor bad = at::full({2, 1}, std::numeric_limits<float>::infinity());
+  const std::optional<UpdateResult> result = stream.push(Batch({{"x", bad}, {"y", bad}}));
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->applied);
+  EXPECT_EQ(result->reason, "a micro-batch was left out of a loss of several terms");
+  EXPECT_EQ(training.parameters().item<double>(), 0);
+  EXPECT_TRUE(training.gradients.is_zero());
+}
+
 TEST(Stream, NeedsANumberOfMicroStepsOfAtLeastOne) {
   Training training(test::mlp());
   for (const int64_t count : {0, -1}) {
