@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/train/split_step.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
@@ -93,6 +94,27 @@ TEST(SplitStep, ParametersAreBitEqualInsideTheWindow) {
   EXPECT_FALSE(at::equal(training.parameters(), before));
 }
 
+TEST(SplitStep, AThousandRepeatsOnTwoThreadsGiveTheSameBits) {
+  test::seed(13);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  // More elements than one chunk of the update's passes, so that both threads have work.
+  const test::SmallModel wide = {.weights = {{"w", test::parameter(test::random({20000})), {}}},
+                                 .compute = [](const std::vector<NamedTensor>& w, const MicroBatch& micro) {
+                                   return (micro["x"] * w[0].tensor).tanh();
+                                 }};
+  const Batch batch({{"x", at::randn({4, 1})}, {"y", at::randn({4, 20000})}});
+  at::Tensor first;
+  for (int repeat = 0; repeat < 1000; ++repeat) {
+    Training training(wide.in_type(at::kFloat), AdamW{});
+    SplitStep(training.model(), mse_loss(), training.updater, {.num_micro_steps = 4})(batch);
+    const at::Tensor after = training.small[0].detach();
+    if (!first.defined()) first = after;
+    ASSERT_TRUE(test::same_bits(after, first)) << repeat;
+  }
+  at::set_num_threads(threads);
+}
+
 TEST(SplitStep, AnExceptionInAnyMicroStepLeavesEverythingAsItWas) {
   for (int64_t failing = 0; failing < 4; ++failing) {
     test::seed(4);
@@ -136,13 +158,14 @@ TEST(SplitStep, TheLargestForwardIsTheMicroBatchAndThereAreExactlySoMany) {
 TEST(SplitStep, RefusesWhatCannotBeSplit) {
   Training training(test::mlp());
   Training other(test::mlp());
-  EXPECT_ERROR(
-      SplitStep(training.model(), mse_loss(), training.updater, {}), ArgumentError,
-      "a split needs either micro_batch (samples of one micro-step) or num_micro_steps, and not both");
+  EXPECT_ERROR(SplitStep(training.model(), mse_loss(), training.updater, {}), ArgumentError,
+               "a split needs either micro_batch (samples of one micro-step) or num_micro_steps, got "
+               "neither; give one of them");
   EXPECT_ERROR(
       SplitStep(training.model(), mse_loss(), training.updater, {.micro_batch = 1, .num_micro_steps = 1}),
       ArgumentError,
-      "a split needs either micro_batch (samples of one micro-step) or num_micro_steps, and not both");
+      "a split needs either micro_batch (samples of one micro-step) or num_micro_steps, got both; give one "
+      "of them");
   EXPECT_THROW(SplitStep(training.model(), mse_loss(), other.updater, {.micro_batch = 1}), ArgumentError);
   SplitStep thirds(training.model(), mse_loss(), training.updater, {.num_micro_steps = 3});
   EXPECT_THROW(thirds(test::random_batch(8)), ArgumentError);

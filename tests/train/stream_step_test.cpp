@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/train/stream_step.h"
 
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/support/errors.h"
 #include "tests/support/warnings.h"
@@ -280,6 +283,76 @@ TEST(Stream, AUserLoopOfTheSamePartsGivesTheSameBits) {
     by_hand.updater.apply(window);
   }
   EXPECT_TRUE(test::same_bits(by_library.parameters(), by_hand.parameters()));
+}
+
+TEST(Stream, WeightsKnownBeforeAndWeightsCountedLateAgree) {
+  test::seed(10);
+  const test::SmallModel network = test::tied_tokens();
+  const at::Tensor tokens = at::randint(11, {8, 5}, at::kLong);
+  const Batch batch({{"tokens", tokens}, {"labels", tokens.masked_fill(at::rand({8, 5}).lt(0.4), -100)}});
+  Training late(network.in_type(at::kFloat));
+  StreamStep stream(late.model(), token_cross_entropy_loss(), late.updater, {.num_micro_steps = 4});
+  for (const MicroBatch& micro : test::parts(batch, {2, 2, 2, 2})) stream.push(micro);
+
+  // Two halves of the same loss: several terms are only possible with the whole window's weights known
+  // before.
+  Loss halves = token_cross_entropy_loss();
+  halves.weigh = [weigh = halves.weigh](const Batch& part) { return std::vector<double>(2, weigh(part)[0]); };
+  halves.terms = [terms = halves.terms](const Outputs& outputs, const MicroBatch& micro) {
+    LossTerms list = terms(outputs, micro);
+    list[0].coefficient = 0.5;
+    list.push_back(list[0]);
+    list[1].name = "again";
+    return list;
+  };
+  Training before(network.in_type(at::kFloat));
+  SplitStep(before.model(), halves, before.updater, {.micro_batch = 2})(batch);
+  EXPECT_TRUE(test::close(late.parameters(), before.parameters(), 1e-6));
+}
+
+/// While it lives, counts calls of operators on any thread.
+class OperatorCounts {
+ public:
+  OperatorCounts() {
+    counts().clear();
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback([](const at::RecordFunction& call)
+                                                                   -> std::unique_ptr<at::ObserverContext> {
+                                      ++counts()[call.name()];
+                                      return nullptr;
+                                    }).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~OperatorCounts() { at::removeCallback(handle_); }
+  OperatorCounts(const OperatorCounts&) = delete;
+  OperatorCounts& operator=(const OperatorCounts&) = delete;
+
+  /// Calls since the last call of this function.
+  std::map<std::string, int64_t> take() { return std::exchange(counts(), {}); }
+
+ private:
+  static std::map<std::string, int64_t>& counts() {
+    static std::map<std::string, int64_t> counted;
+    return counted;
+  }
+  at::CallbackHandle handle_;
+};
+
+TEST(Stream, ReadsTheLossOnlyWhereAWindowEndsAndDoesTheSameInEveryWindow) {
+  test::seed(11);
+  Training training(test::mlp());
+  StreamStep stream = make(training, {.num_micro_steps = 4});
+  std::vector<Batch> micro_batches;
+  for (int i = 0; i < 20; ++i) micro_batches.push_back(test::random_batch(16));
+  OperatorCounts operators;
+  std::vector<std::map<std::string, int64_t>> calls;
+  for (const Batch& micro : micro_batches) {
+    stream.push(micro);
+    calls.push_back(operators.take());
+  }
+  for (size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_GT(calls[i]["aten::linear"], 0) << "nothing was counted";
+    EXPECT_EQ(calls[i]["aten::_local_scalar_dense"] > 0, i % 4 == 3) << i;
+    EXPECT_EQ(calls[i], calls[i % 4]) << "the number of a micro-step is data, not a program";
+  }
 }
 
 }  // namespace
