@@ -128,6 +128,16 @@ TEST(Record, ThroughputNeedsTimeThatHasPassed) {
   EXPECT_TRUE(Json::parse(to_json(record)).at("samples_per_second").is_null());
 }
 
+TEST(Record, RatesOfRealAndOfPaddedTokensHaveTheirOwnNames) {
+  Record record = full_record();
+  record.tokens = 100;
+  record.padded_tokens = 128;
+  const Json json = Json::parse(to_json(record));
+  EXPECT_EQ(json.at("samples_per_second"), 25.0);  // 50 samples of the whole batch in 2 seconds
+  EXPECT_EQ(json.at("tokens_per_second"), 50.0);
+  EXPECT_EQ(json.at("padded_tokens_per_second"), 64.0);
+}
+
 TEST(EvalRecord, NamesSplitAndMetrics) {
   const EvalRecord record{.update = 20,
                           .epoch = 2,

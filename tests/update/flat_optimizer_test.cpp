@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tests/support/errors.h"
 #include "tests/support/warnings.h"
@@ -49,6 +50,18 @@ TEST(FlatState, IsNamedByParameterInItsShape) {
   EXPECT_FALSE(state.tensors.contains("p0.master"));
   EXPECT_EQ(updater.state_bytes(), 2 * 4 * 6 + 3 * 4 * 4 + 2 * 8 * 5);
   EXPECT_TRUE(Updater(gradients, Sgd{.momentum = 0.5}).state().tensors.contains("p2.momentum"));
+}
+
+TEST(FlatState, NamesNeverCollideWithEachOtherOrWithParameters) {
+  auto parameters = mixed_parameters();
+  parameters[1].name = "p0.weight";  // a name inside another one's
+  GradientBuffer gradients(parameters);
+  std::set<std::string> names;
+  for (const NamedTensor& parameter : parameters) EXPECT_TRUE(names.insert(parameter.name).second);
+  for (const auto& [name, tensor] : Updater(gradients, AdamW{}).state().tensors) {
+    EXPECT_TRUE(names.insert(name).second) << name;
+  }
+  EXPECT_EQ(names.size(), 3 + 7);
 }
 
 TEST(FlatState, IsACopy) {

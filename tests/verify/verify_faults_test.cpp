@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "accrue/microstep/slice.h"
 #include "tests/verify/models.h"
 
@@ -75,6 +77,18 @@ TEST(VerifyFaults, AWrongSlice) {
   EXPECT_THAT(verdict.reasons,
               Contains("condition not met: same samples in the same order (micro-batch 2 does not "
                        "hold samples 3 to 4 of 8)"));
+}
+
+TEST(VerifyFaults, SamplesInAnotherOrder) {
+  const auto backwards = [](const Batch& batch, const Plan& plan) {
+    std::vector<MicroBatch> groups = split(batch, plan);
+    std::reverse(groups.begin(), groups.end());
+    return groups;
+  };
+  const Verdict verdict = with({.split = backwards, .close = {}, .update = {}});
+  EXPECT_EQ(verdict.outcome, Outcome::different);
+  EXPECT_EQ(conditions_of(verdict), (std::vector<bool>{false, true, true, true}));
+  EXPECT_LT(verdict.float64_difference, 1e-14);  // the sum does not know the order, the verdict does
 }
 
 TEST(VerifyFaults, WrongRowsUnderRightNumbers) {
