@@ -90,13 +90,20 @@ std::vector<std::string> command_names(CLI::App& app) {
     fail(message::unknown_command,
          {{"got", *first}, {"commands", join(commands)}, {"hint", did_you_mean(*first, commands)}});
   }
+  const std::string command = app.get_subcommands().front()->get_name();
   const std::vector<std::string> extras = app.remaining(true);
   if (!extras.empty()) {
     const std::vector<std::string> names = option_names(app);
     const std::string name = extras.back().substr(0, extras.back().find('='));
-    fail(message::unknown_argument, {{"got", extras.back()}, {"hint", did_you_mean(name, names)}});
+    fail(message::unknown_argument,
+         {{"got", extras.back()}, {"hint", did_you_mean(name, names)}, {"command", command}});
   }
-  fail(message::usage, {{"what", error.what()}, {"command", app.get_subcommands().front()->get_name()}});
+  if (error.get_name() == "RequiredError") fail(message::no_configuration, {{"command", command}});
+  if (error.get_name() == "ArgumentMismatch") {
+    const std::string what = error.what();
+    fail(message::option_without_value, {{"option", what.substr(0, what.find(':'))}, {"command", command}});
+  }
+  fail(message::usage, {{"what", error.what()}, {"command", command}});
 }
 
 void finish(Arguments& arguments, const Flags& flags) {
@@ -125,6 +132,8 @@ Arguments parse(const std::vector<std::string>& words) {
   app.set_version_flag("--version", "accrue " ACCRUE_VERSION);
   app.require_subcommand(1);
   app.footer(
+      "A smaller micro-batch needs less memory and makes more passes over the same batch: no gain in\n"
+      "throughput is promised, and the learning rate stays as configured.\n\n"
       "Exit codes: 0 done (verify: equal), 1 failed (verify: different), 2 usage or configuration, 3 data,\n"
       "4 model files, 5 budget, 6 verify: not claimed, 130 interrupted after saving.");
 

@@ -40,7 +40,7 @@ int plan(const Arguments& arguments) {
   const Plan cut = session.plan_for(batch.size());
   if (!arguments.json) {
     for (const std::string& line : header(session)) std::cout << line << '\n';
-    std::cout << '\n' << describe(cut) << '\n' << '\n' << memory::describe(ledger) << '\n';
+    std::cout << '\n' << describe(cut) << "\nmemory:\n" << memory::describe(ledger);
     return 0;
   }
   const nlohmann::ordered_json report = {

@@ -192,7 +192,6 @@ int train(const Arguments& arguments) {
   ConsoleOptions options = console_options(stderr);
   options.verbosity = arguments.verbosity;
   options.total_updates = session.total_updates;
-  options.first_update = resumed ? resumed->state.update : 0;
   Console console(std::cerr, options);
   set_warning_sink([&console](const std::string& text) { console.message("warning: " + text); });
   console.header(header(session));

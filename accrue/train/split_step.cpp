@@ -13,7 +13,8 @@ namespace accrue {
 SplitStep::SplitStep(const Model& model, const Loss& loss, Updater& updater, SplitOptions options)
     : model_(model), loss_(loss), updater_(updater), options_(std::move(options)) {
   updater_.gradients().check_covers(model_.parameters());
-  if ((options_.micro_batch == 0) == (options_.num_micro_steps == 0)) fail(message::split_one_of_two);
+  if ((options_.micro_batch == 0) == (options_.num_micro_steps == 0))
+    fail(message::split_one_of_two, {{"got", options_.micro_batch == 0 ? "neither" : "both"}});
 }
 
 UpdateResult SplitStep::operator()(const Batch& batch) {
@@ -33,7 +34,7 @@ UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
                   {.term_weights = weigh(groups, left_out),
                    .reduction = options_.reduction,
                    .skip_non_finite_loss = skips_micro_batches});
-    model_.train(true);
+    if (!model_.is_training()) model_.train(true);
     std::optional<size_t> offender = run_groups(window, groups, left_out, measured);
     if (!offender && skips_micro_batches && !window.gradients_finite()) {
       window.restart_checked();

@@ -26,7 +26,7 @@ int64_t StreamStep::pending() const noexcept {
 
 std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
   if (!window_) {
-    model_.train(true);
+    if (!model_.is_training()) model_.train(true);
     window_ = std::make_unique<Window>(
         updater_.gradients(), model_,
         WindowOptions{.num_micro_steps = options_.num_micro_steps,
