@@ -60,9 +60,10 @@ Window::Window(GradientBuffer& gradients, const Model* model, WindowOptions opti
   if (options_.num_micro_steps && *options_.num_micro_steps < 1) {
     fail(message::micro_steps_not_positive, {{"got", *options_.num_micro_steps}});
   }
-  for (const double weight : options_.term_weights) {
+  for (size_t term = 0; term < options_.term_weights.size(); ++term) {
+    const double weight = options_.term_weights[term];
     if (!std::isfinite(weight) || weight < 0)
-      fail(message::bad_weight, {{"term", "declared"}, {"got", weight}});
+      fail(message::declared_weight, {{"term", term}, {"got", weight}});
   }
   if (gradients_.window_open_) fail(message::window_second);
   gradients_.check_views();
@@ -90,7 +91,10 @@ Window::~Window() {
 void Window::require(bool condition, const char* verb) const {
   if (broken_) fail(message::window_broken, {{"verb", verb}});
   if (!condition) {
-    fail(message::window_state, {{"verb", verb}, {"state", name_of(state_)}, {"count", num_micro_steps_}});
+    fail(message::window_state, {{"verb", verb},
+                                 {"state", name_of(state_)},
+                                 {"count", num_micro_steps_},
+                                 {"remedy", remedy_of(state_)}});
   }
 }
 

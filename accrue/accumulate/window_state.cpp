@@ -22,6 +22,20 @@ std::string_view name_of(WindowState state) {
   return "unknown";
 }
 
+std::string_view remedy_of(WindowState state) {
+  switch (state) {
+    case WindowState::open:
+      return "add its micro-steps first";
+    case WindowState::adding:
+      return "add the rest, or call close()";
+    case WindowState::whole:
+      return "apply it with its updater, or call restart()";
+    case WindowState::applied:
+      return "open a new window";
+  }
+  return "open a new window";
+}
+
 Window::State::State(const Model& model) {
   for (const NamedTensor& buffer : model.buffers()) {
     buffers_.emplace_back(buffer.tensor, buffer.tensor.detach().clone());

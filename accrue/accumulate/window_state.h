@@ -11,6 +11,8 @@
 namespace accrue {
 
 std::string_view name_of(WindowState state);
+/// What to do with a window in this state, for messages.
+std::string_view remedy_of(WindowState state);
 
 /// A model's buffers (running statistics) and the default generator at one moment.
 class Window::State {

@@ -48,6 +48,10 @@ std::string_view kind_name(ErrorKind kind) {
 }
 
 MessageArgument::MessageArgument(std::string_view argument_name, double number) : name(argument_name) {
+  if (std::isnan(number)) {
+    value = "nan";  // its sign depends on the processor
+    return;
+  }
   std::array<char, 32> digits{};
   const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), number);
   value.assign(digits.data(), result.ptr);

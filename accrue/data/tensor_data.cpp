@@ -38,7 +38,8 @@ TensorData::TensorData(NamedTensors fields, const std::string& where) : fields_(
 
 NamedTensors TensorData::gather(std::span<const int64_t> ids) const {
   for (const int64_t id : ids)
-    if (id < 0 || id >= size_) fail(message::tensor_data_id, {{"id", id}, {"size", size_}});
+    if (id < 0 || id >= size_)
+      fail(message::tensor_data_id, {{"id", id}, {"size", size_}, {"last", size_ - 1}});
   const bool run = is_run(ids);
   const at::Tensor index =
       run ? at::Tensor() : at::tensor(at::ArrayRef<int64_t>(ids.data(), ids.size()), at::kLong);

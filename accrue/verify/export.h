@@ -15,9 +15,9 @@ struct ExportDescription {
   std::string loss;  ///< "mse", "l1", "huber", "cross_entropy" or "binary_cross_entropy"
   double huber_delta = 1;
   double label_smoothing = 0;
-  std::string model;           ///< "linear" or "mlp"
-  std::vector<int64_t> sizes;  ///< features in, of each hidden layer, and out
-  std::string activation;      ///< "relu", "gelu", "gelu_tanh", "tanh" or "silu"; unused for linear
+  std::string model;                ///< "linear" or "mlp"
+  std::vector<int64_t> sizes = {};  ///< features in, of each hidden layer, and out
+  std::string activation = {};      ///< "relu", "gelu", "gelu_tanh", "tanh" or "silu"; unused for linear
   std::vector<std::string> inputs = {"x"};  ///< fields that the model reads, joined along the features
   std::string target = "y";
 };

@@ -180,7 +180,7 @@ TEST(GradientBuffer, ComputedParametersAndComplexOnesAreModelErrors) {
   EXPECT_ERROR(
       GradientBuffer(std::vector<NamedTensor>{{"c", complex, {}}}), ModelError,
       "parameter \"c\" has type ComplexFloat; gradients can be summed for float64, fp32, bf16 and fp16 "
-      "parameters");
+      "parameters: convert it, or leave it out");
   EXPECT_NO_THROW(GradientBuffer(std::vector<NamedTensor>{{"w", w, {}}}));
 }
 
@@ -208,7 +208,8 @@ TEST(GradientBuffer, ASecondBufferOnAParameterIsAStateError) {
   {
     const GradientBuffer first(small.model());
     EXPECT_ERROR(GradientBuffer(small.model()), StateError,
-                 "parameter \"hidden.weight\" is held by another gradient buffer; destroy that one first");
+                 "parameter \"hidden.weight\" is held by another gradient buffer; destroy that one first "
+                 "(verify: name it in options.gradients)");
     EXPECT_NO_THROW(first.check_views());
   }
   EXPECT_NO_THROW(GradientBuffer(small.model()));

@@ -76,21 +76,23 @@ TEST_F(WindowTermsTest, DeclaredWeightsThatDoNotComeTrueAreAStateErrorAtTheEnd) 
   Window window(gradients_, declared({2, 5}));
   window.add({term("fit", first(1), 2), term("extra", second(1), 4)});
   EXPECT_ERROR(window.close(), StateError,
-               "term \"extra\" was declared with weight 5 for the whole window, its micro-steps gave 4");
+               "term \"extra\" was declared with weight 5 for the whole window, its micro-steps gave 4; "
+               "declare the sum over all of them (Loss::weigh)");
   EXPECT_EQ(window.state(), WindowState::adding);
 }
 
 TEST_F(WindowTermsTest, AWeightDeclaredZeroThatComesIsAStateErrorAtOnce) {
   Window window(gradients_, declared({2, 0}));
   EXPECT_ERROR(window.add({term("fit", first(1), 2), term("extra", second(1), 4)}), StateError,
-               "term \"extra\" was declared with weight 0 for the whole window, its micro-steps gave 4");
+               "term \"extra\" was declared with weight 0 for the whole window, its micro-steps gave 4; "
+               "declare the sum over all of them (Loss::weigh)");
   EXPECT_TRUE(gradients_.is_zero());
 }
 
 TEST_F(WindowTermsTest, AnotherNumberOfDeclaredWeightsIsAnArgumentError) {
   Window window(gradients_, declared({2, 5, 1}));
   EXPECT_ERROR(window.add({term("fit", first(1), 2), term("extra", second(1), 4)}), ArgumentError,
-               "3 term_weights were declared, the loss gave 2 terms");
+               "the term_weights declared are 3 and the loss gave 2; declare one for each term");
 }
 
 TEST_F(WindowTermsTest, OtherTermsInALaterMicroStepAreAnArgumentError) {

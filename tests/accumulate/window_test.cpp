@@ -48,32 +48,39 @@ TEST_F(WindowTest, GoesFromOpenToAddingToWholeToApplied) {
 TEST_F(WindowTest, WrongOrdersAreStateErrorsWithTheStatesName) {
   const LossTerms terms = loss_.terms(model_.forward(row(0)), row(0));
   Window window(gradients_);
-  EXPECT_ERROR(window.mark_applied(), StateError, "cannot apply a window that is open; it has 0 micro-steps");
+  EXPECT_ERROR(window.mark_applied(), StateError,
+               "cannot apply a window that is open (micro-steps: 0); add its micro-steps first");
   window.add(terms);
   EXPECT_ERROR(window.mark_applied(), StateError,
-               "cannot apply a window that is adding; it has 1 micro-steps");
+               "cannot apply a window that is adding (micro-steps: 1); add the rest, or call close()");
   window.close();
-  EXPECT_ERROR(window.add(terms), StateError, "cannot add to a window that is whole; it has 1 micro-steps");
-  EXPECT_ERROR(window.close(), StateError, "cannot close a window that is whole; it has 1 micro-steps");
+  EXPECT_ERROR(
+      window.add(terms), StateError,
+      "cannot add to a window that is whole (micro-steps: 1); apply it with its updater, or call restart()");
+  EXPECT_ERROR(
+      window.close(), StateError,
+      "cannot close a window that is whole (micro-steps: 1); apply it with its updater, or call restart()");
   EXPECT_ERROR(window.take_back(), StateError,
-               "cannot take a micro-step back from a window that is whole; it has 1 micro-steps");
+               "cannot take a micro-step back from a window that is whole (micro-steps: 1); apply it with "
+               "its updater, or call restart()");
   window.mark_applied();
-  EXPECT_ERROR(window.add(terms), StateError, "cannot add to a window that is applied; it has 1 micro-steps");
-  EXPECT_ERROR(window.close(), StateError, "cannot close a window that is applied; it has 1 micro-steps");
-  EXPECT_ERROR(window.restart(), StateError, "cannot restart a window that is applied; it has 1 micro-steps");
+  EXPECT_ERROR(window.add(terms), StateError,
+               "cannot add to a window that is applied (micro-steps: 1); open a new window");
+  EXPECT_ERROR(window.close(), StateError,
+               "cannot close a window that is applied (micro-steps: 1); open a new window");
+  EXPECT_ERROR(window.restart(), StateError,
+               "cannot restart a window that is applied (micro-steps: 1); open a new window");
   EXPECT_ERROR(window.mark_applied(), StateError,
-               "cannot apply a window that is applied; it has 1 micro-steps");
+               "cannot apply a window that is applied (micro-steps: 1); open a new window");
   EXPECT_ERROR(window.mark_skipped(), StateError,
-               "cannot skip a window that is applied; it has 1 micro-steps");
+               "cannot skip a window that is applied (micro-steps: 1); open a new window");
 }
 
 TEST_F(WindowTest, OptionsAreChecked) {
   EXPECT_ERROR(Window(gradients_, {.num_micro_steps = 0, .term_weights = {}}), ArgumentError,
                "num_micro_steps is 0, needed at least 1");
-  EXPECT_ERROR(
-      Window(gradients_, {.num_micro_steps = {}, .term_weights = {1, -2}}), ArgumentError,
-      "term \"declared\": its weight is -2, needed a finite number of at least 0 (samples, elements or "
-      "counted tokens)");
+  EXPECT_ERROR(Window(gradients_, {.num_micro_steps = {}, .term_weights = {1, -2}}), ArgumentError,
+               "term_weights[1] is -2, needed a finite number of at least 0");
   Window window(gradients_);
   EXPECT_ERROR(window.close_divided_by(0), ArgumentError, "num_micro_steps is 0, needed at least 1");
 }
@@ -200,7 +207,7 @@ TEST_F(WindowTest, AParameterChangedInsideTheWindowIsAStateError) {
     small_[0].add_(1);
   }
   EXPECT_ERROR(add(window, 1), StateError,
-               "parameter \"w\" was changed inside the window; parameters change only by the update");
+               "parameter \"w\" was changed inside the window; change parameters between two windows alone");
 }
 
 TEST_F(WindowTest, ADroppedGradientIsAStateErrorOfTheNextMicroStep) {

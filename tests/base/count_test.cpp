@@ -35,10 +35,12 @@ TEST(Count, KeepsWholeNumbers) {
 }
 
 TEST(Count, OverflowIsAnError) {
-  EXPECT_ERROR(value_of(uint64_t{9223372036854775808u}), ArgumentError,
-               "a count must be at most 9223372036854775807, got 9223372036854775808");
-  EXPECT_ERROR(value_of(UINT64_MAX), ArgumentError,
-               "a count must be at most 9223372036854775807, got 18446744073709551615");
+  EXPECT_ERROR(
+      value_of(uint64_t{9223372036854775808u}), ArgumentError,
+      "a count such as num_micro_steps must be at most 9223372036854775807, got 9223372036854775808");
+  EXPECT_ERROR(
+      value_of(UINT64_MAX), ArgumentError,
+      "a count such as num_micro_steps must be at most 9223372036854775807, got 18446744073709551615");
 }
 
 TEST(Count, PositiveNamesTheArgument) {

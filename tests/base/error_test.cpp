@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <set>
 
 namespace accrue {
@@ -20,6 +22,12 @@ TEST(Error, HasKindCodeAndFilledText) {
     EXPECT_STREQ(error.what(), "index 4 of 2.5 in {place}");
     EXPECT_EQ(error.exit_code(), 2);
   }
+}
+
+TEST(Error, ANumberThatIsNoneHasNoSign) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(format(kProbe, {{"index", nan}, {"count", std::copysign(nan, -1.0)}, {"place", -0.5}}),
+            "index nan of nan in -0.5");
 }
 
 TEST(Error, ProblemsAreThrownTogether) {

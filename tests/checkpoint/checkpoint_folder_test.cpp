@@ -132,9 +132,10 @@ TEST_F(CheckpointFolders, ResumeMayNameTheRunItsFolderOfCheckpointsOrOneOfThem) 
 
 TEST_F(CheckpointFolders, ResumeSaysWhatWasLookedFor) {
   const std::string nowhere = (out_ / "nowhere").string();
-  EXPECT_ERROR(
-      find_checkpoint(nowhere), CheckpointError,
-      nowhere + ": there is no such folder; give --resume a run's output_dir or one of its checkpoints");
+  EXPECT_ERROR(find_checkpoint(nowhere), CheckpointError,
+               nowhere +
+                   ": there is no such folder; give --resume=DIR a run's output_dir or one of its "
+                   "checkpoints, or start anew without --resume");
   const std::string looked = (out_ / "checkpoints").string() +
                              ": no complete checkpoint to resume from; folders called update-NUMBER with a "
                              "COMPLETE file were looked for, ";

@@ -57,10 +57,10 @@ TEST(TensorData, RefusesIdsOutOfRange) {
   const TensorData data(two_fields(5));
   const std::vector<int64_t> beyond = {0, 5};
   EXPECT_ERROR(data.gather(beyond), IndexError,
-               "sample 5 was asked for and there are 5; ids from 0 are needed");
+               "sample 5 was asked for and there are 5; ids from 0 to 4 are needed");
   const std::vector<int64_t> negative = {-1};
   EXPECT_ERROR(data.gather(negative), IndexError,
-               "sample -1 was asked for and there are 5; ids from 0 are needed");
+               "sample -1 was asked for and there are 5; ids from 0 to 4 are needed");
 }
 
 }  // namespace

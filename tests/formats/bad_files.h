@@ -34,8 +34,7 @@ inline std::vector<BadFile> bad_safetensors() {
        "version https://git-lfs.github.com/spec/v1\noid sha256:0123456789abcdef\nsize 548105171\n",
        "ModelError",
        "FILE: is a Git LFS pointer, not the file itself; run \"git lfs pull\" in its repository or download "
-       "the "
-       "file"},
+       "the file"},
       {"safetensors.web_page", "a web page in place of the weights",
        "<!DOCTYPE html>\n<html><body>Sign in</body></html>\n", "ModelError",
        "FILE: is a web page, not the file itself; the download went wrong: fetch the file itself"},
@@ -70,17 +69,22 @@ inline std::vector<BadFile> bad_safetensors() {
        "ModelError", "FILE: header: the key \"w\" stands twice in one object; keep one"},
       {"safetensors.metadata", "metadata that are no texts",
        safetensors_bytes(R"({"__metadata__":{"epoch":3}})", 0), "ModelError",
-       "FILE: __metadata__ holds \"epoch\", which is not a text; texts by name are needed"},
+       "FILE: __metadata__ holds \"epoch\", which is not a text; texts by name are needed; fetch the file or "
+       "save it again"},
       {"safetensors.metadata_list", "metadata that are a list",
        safetensors_bytes(R"({"__metadata__":[]})", 0), "ModelError",
-       "FILE: __metadata__ holds \"__metadata__\", which is not a text; texts by name are needed"},
+       "FILE: __metadata__ holds \"__metadata__\", which is not a text; texts by name are needed; fetch the "
+       "file or save it again"},
       {"safetensors.entry", "an entry that is a number", one("3", 0), "ModelError",
-       "FILE: tensor \"w\": its entry is no object with dtype, shape and data_offsets"},
+       "FILE: tensor \"w\": its entry is no object with dtype, shape and data_offsets; fetch the file or "
+       "save it again"},
       {"safetensors.no_dtype", "an entry without dtype", one(R"({"shape":[1],"data_offsets":[0,4]})", 4),
-       "ModelError", "FILE: tensor \"w\": \"dtype\" is missing from its entry"},
+       "ModelError",
+       "FILE: tensor \"w\": \"dtype\" is missing from its entry; fetch the file or save it again"},
       {"safetensors.unknown_key", "an entry with a key too many",
        one(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4],"stride":[1]})", 4), "ModelError",
-       "FILE: tensor \"w\": unknown key \"stride\" in its entry; dtype, shape and data_offsets are allowed"},
+       "FILE: tensor \"w\": unknown key \"stride\" in its entry; dtype, shape and data_offsets are allowed; "
+       "fetch the file or save it again"},
       {"safetensors.dtype", "a type of less than a byte",
        one(R"({"dtype":"F4","shape":[2],"data_offsets":[0,1]})", 1), "ModelError",
        "FILE: tensor \"w\": the type F4 is not supported; save it as F32, BF16, F16, F64 or an integer type"},
@@ -89,30 +93,32 @@ inline std::vector<BadFile> bad_safetensors() {
        "FILE: tensor \"w\": the type 32 is not supported; save it as F32, BF16, F16, F64 or an integer type"},
       {"safetensors.negative_size", "a negative size",
        one(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})", 4), "ModelError",
-       "FILE: tensor \"w\": the shape [-1] is no list of whole numbers of at least 0"},
+       "FILE: tensor \"w\": the shape [-1] is no list of whole numbers of at least 0; fetch the file or save "
+       "it again"},
       {"safetensors.shape_text", "a shape that is no list",
        one(R"({"dtype":"F32","shape":"1","data_offsets":[0,4]})", 4), "ModelError",
-       "FILE: tensor \"w\": the shape \"1\" is no list of whole numbers of at least 0"},
+       "FILE: tensor \"w\": the shape \"1\" is no list of whole numbers of at least 0; fetch the file or "
+       "save it again"},
       {"safetensors.shape_overflow", "sizes whose product passes 2^64",
        one(R"({"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,4]})", 4), "ModelError",
-       "FILE: tensor \"w\": the shape [4294967296,4294967296,2] has more bytes than can be counted"},
+       "FILE: tensor \"w\": the shape [4294967296,4294967296,2] has more bytes than can be counted; fetch "
+       "the file or save it again"},
       {"safetensors.size", "a shape of 4 MB over 4 bytes",
        one(R"({"dtype":"F32","shape":[1000,1000],"data_offsets":[0,4]})", 4), "ModelError",
-       "FILE: tensor \"w\": has 4 bytes and needs 4000000 for F32 [1000,1000]"},
+       "FILE: tensor \"w\": has 4 bytes and needs 4000000 for F32 [1000,1000]; fetch the file or save it "
+       "again"},
       {"safetensors.offsets_order", "an end before the begin",
        one(R"({"dtype":"F32","shape":[1],"data_offsets":[8,4]})", 8), "ModelError",
        "FILE: tensor \"w\": the data_offsets [8,4] are no pair of whole numbers, begin and end, with begin "
-       "<= end"},
+       "<= end; fetch the file or save it again"},
       {"safetensors.offsets_three", "three offsets",
        one(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4,8]})", 8), "ModelError",
        "FILE: tensor \"w\": the data_offsets [0,4,8] are no pair of whole numbers, begin and end, with begin "
-       "<= "
-       "end"},
+       "<= end; fetch the file or save it again"},
       {"safetensors.offsets_huge", "an offset of 2^64 - 1",
        one(R"({"dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551615]})", 4), "ModelError",
        "FILE: tensor \"w\": the data_offsets [0,18446744073709551615] are no pair of whole numbers, begin "
-       "and end, "
-       "with begin <= end"},
+       "and end, with begin <= end; fetch the file or save it again"},
       {"safetensors.cut", "a file that ends inside a tensor",
        one(R"({"dtype":"F32","shape":[4],"data_offsets":[0,16]})", 10), "ModelError",
        "FILE: tensor \"w\": its data end at byte 16 and 10 bytes are there; the file is cut: fetch it again"},
@@ -121,18 +127,19 @@ inline std::vector<BadFile> bad_safetensors() {
                          R"("b":{"dtype":"U8","shape":[4],"data_offsets":[3,7]}})",
                          7),
        "ModelError",
-       "FILE: tensor \"b\": its data begin at byte 3, inside the tensor before, which ends at 4"},
+       "FILE: tensor \"b\": its data begin at byte 3, inside the tensor before, which ends at 4; fetch the "
+       "file or save it again"},
       {"safetensors.hole", "a byte between two tensors",
        safetensors_bytes(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
                          R"("b":{"dtype":"U8","shape":[4],"data_offsets":[5,9]}})",
                          9),
        "ModelError",
        "FILE: tensor \"b\": its data begin at byte 5, but the tensor before ends at 4; the bytes between "
-       "belong to "
-       "nothing"},
+       "belong to nothing; fetch the file or save it again"},
       {"safetensors.rest", "bytes after the last tensor",
        one(R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})", 6), "ModelError",
-       "FILE: has 6 bytes of data and its tensors need 4; the bytes after the last tensor belong to nothing"},
+       "FILE: has 6 bytes of data and its tensors need 4; the bytes after the last tensor belong to nothing; "
+       "fetch the file or save it again"},
   };
 }
 
@@ -147,8 +154,7 @@ inline std::vector<BadFile> bad_csv() {
       {"csv.pointer", "a Git LFS pointer in place of the table",
        "version https://git-lfs.github.com/spec/v1\noid sha256:0123456789abcdef\nsize 5481\n", "DataError",
        "FILE: is a Git LFS pointer, not the file itself; run \"git lfs pull\" in its repository or download "
-       "the "
-       "file"},
+       "the file"},
       {"csv.web_page", "a web page in place of the table", "\n<html><body>Sign in</body></html>\n",
        "DataError",
        "FILE: is a web page, not the file itself; the download went wrong: fetch the file itself"},

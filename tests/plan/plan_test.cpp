@@ -38,7 +38,7 @@ TEST(Plan, RemainderByPolicy) {
   EXPECT_ERROR(
       plan(64, {.micro_batch = 15}), ArgumentError,
       "micro_batch 15 does not divide the batch of 64 (4 samples are left); take a divisor, or allow a "
-      "smaller last micro-batch");
+      "smaller last micro-batch (Remainder::smaller)");
   const PlanOptions fifteen{.micro_batch = 15, .remainder = Remainder::smaller};
   EXPECT_EQ(plan(64, fifteen).micro_sizes(), (Sizes{15, 15, 15, 15, 4}));
   const PlanOptions sixteen{.micro_batch = 16, .remainder = Remainder::smaller};
@@ -47,7 +47,7 @@ TEST(Plan, RemainderByPolicy) {
   EXPECT_ERROR(
       plan(10, {.num_micro_steps = 4}), ArgumentError,
       "num_micro_steps 4 does not divide the batch of 10 (2 samples are left); take a divisor, or allow "
-      "smaller micro-batches");
+      "smaller micro-batches (Remainder::smaller, or micro_batch in its place)");
   const PlanOptions four{.num_micro_steps = 4, .remainder = Remainder::smaller};
   EXPECT_EQ(plan(10, four).micro_sizes(), (Sizes{3, 3, 2, 2}));
 }
