@@ -17,17 +17,17 @@
 namespace accrue::cli {
 namespace {
 
-bool is_default(const config::Loaded& loaded, std::string_view path) {
+bool was_given(const config::Loaded& loaded, std::string_view path) {
   const auto setting = std::find_if(loaded.settings.begin(), loaded.settings.end(),
                                     [&](const config::Setting& entry) { return entry.path == path; });
-  return setting == loaded.settings.end() || setting->origin == "default";
+  return setting != loaded.settings.end() && setting->origin != "default" && setting->origin != "derived";
 }
 
 /// Where an exact num_micro_steps was asked, a short last batch is an error unless a policy was named.
 void check_last_batch(const config::Loaded& loaded, int64_t samples) {
   const config::Run& run = loaded.run;
   const int64_t left = samples % run.batch.size;
-  if (run.plan.remainder != Remainder::error || left == 0 || !is_default(loaded, "batch.last")) return;
+  if (run.plan.remainder != Remainder::error || left == 0 || was_given(loaded, "batch.last")) return;
   fail(message::last_batch_exact, {{"samples", samples}, {"left", left}, {"batch", run.batch.size}});
 }
 
@@ -54,10 +54,6 @@ std::string data_line(const Session& session) {
 
 }  // namespace
 
-Sampler Session::sampler() const {
-  return {data.train->size(), run().batch, run().seed, run().train.epochs};
-}
-
 Plan Session::plan_for(int64_t batch) const {
   return plan(batch,
               {.micro_batch = std::min(run().plan.micro_batch, batch), .remainder = Remainder::smaller});
@@ -82,6 +78,8 @@ Session build(config::Loaded loaded, const std::string& transform_json) {
   session.model = build_model(run, session.data, session.objective.num_outputs);
   session.gradients = std::make_unique<GradientBuffer>(session.model);
   session.loaded = std::move(loaded);
+  session.start.emplace(session.data.train->size(), session.run().batch, session.run().seed,
+                        session.run().train.epochs);
   const int64_t in_epochs =
       session.run().train.epochs ? session.sampler().updates_in(*session.run().train.epochs) : 0;
   session.total_updates = session.run().train.updates.value_or(in_epochs);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,10 @@ struct Session {
   std::unique_ptr<GradientBuffer> gradients;
   std::unique_ptr<Updater> updater;
   int64_t total_updates = 0;
+  std::optional<Sampler> start = {};  ///< the sampler before its first batch
 
   const config::Run& run() const noexcept { return loaded.run; }
-  Sampler sampler() const;
+  const Sampler& sampler() const { return *start; }
   /// How a batch of this many samples is cut.
   Plan plan_for(int64_t batch) const;
   Reduction reduction() const noexcept;

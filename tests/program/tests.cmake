@@ -5,4 +5,5 @@ if(TARGET accrue_program)
     set_tests_properties(program_${part} PROPERTIES TIMEOUT 900
       ENVIRONMENT "ACCRUE_PROGRAM=$<TARGET_FILE:accrue_program>;ACCRUE_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
   endforeach()
+  accrue_test(program errors_test.cpp)
 endif()
