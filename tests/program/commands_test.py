@@ -11,6 +11,8 @@ class Commands(ProgramTest):
         out, err = self.accrue("--help")
         for command in ("train", "plan", "verify", "check", "init", "schema", "doctor"):
             self.assertIn(command, out)
+        for word in ("more passes", "throughput", "learning rate"):
+            self.assertIn(word, out)
         self.assertEqual(err, "")
         out, _ = self.accrue("--version")
         self.assertRegex(out, r"^accrue \d+\.\d+\.\d+")
@@ -153,8 +155,8 @@ class Refusals(ProgramTest):
         self.check(["train", "run.yaml", "--set", "model.weights=weights.safetensors"], 4, "weights.safetensors")
 
     def test_an_exact_number_of_micro_steps_and_a_short_last_batch(self):
-        self.check(["train", "run.yaml", "--set", "batch={size: 128, num_micro_steps: 4}"], 3, "batch.last")
-        self.accrue("train", "run.yaml", "-q", "--set", "batch={size: 128, num_micro_steps: 4, last: drop}")
+        self.check(["train", "run.yaml", "--set", "batch={micro_batch: null, num_micro_steps: 4}"], 3, "batch.last")
+        self.accrue("train", "run.yaml", "-q", "--set", "batch={micro_batch: null, num_micro_steps: 4, last: drop}")
 
 
 if __name__ == "__main__":

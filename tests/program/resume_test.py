@@ -7,7 +7,7 @@ import unittest
 
 from support import ProgramTest, records
 
-LONG = ("--set", "train.epochs=30", "--set", "checkpoint.every=5")
+LONG = ("--set", "train.epochs=10", "--set", "checkpoint.every=5")
 
 
 class Resume(ProgramTest):
@@ -30,7 +30,7 @@ class Resume(ProgramTest):
         chance = random.Random(7)
         for _ in range(3):
             process = self.start("train", "run.yaml", "--overwrite", *LONG)
-            self.wait_for(process, chance.randrange(6, 200))
+            self.wait_for(process, chance.randrange(6, 90))
             time.sleep(chance.random() * 0.02)
             process.kill()
             process.communicate()

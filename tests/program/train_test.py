@@ -38,11 +38,24 @@ class Train(ProgramTest):
         firsts = []
         for micro_batch in (1, 3, 7, 16, 128):
             self.accrue("train", "run.yaml", "-q", "--overwrite", "--set", f"batch.micro_batch={micro_batch}",
-                        "--set", "train={updates: 1}")
+                        "--set", "train={epochs: null, updates: 1}")
             firsts.append(records(self.folder / "run/metrics.jsonl")[0])
         for first in firsts:
             self.assertEqual(f"{first['loss']:.5g}", f"{firsts[0]['loss']:.5g}")
             self.assertEqual(f"{first['grad_norm']:.5g}", f"{firsts[0]['grad_norm']:.5g}")
+
+    def test_the_learning_rate_is_the_configured_one_whatever_the_split(self):
+        for micro_batch in (1, 16, 128):
+            self.accrue("train", "run.yaml", "-q", "--overwrite", "--set", f"batch.micro_batch={micro_batch}",
+                        "--set", "schedule={name: constant, warmup_updates: 0}", "--set", "train={epochs: null, updates: 2}")
+            written = records(self.folder / "run/metrics.jsonl")
+            self.assertEqual([record["lr"] for record in written], [3e-3, 3e-3])
+
+    def test_three_epochs_of_a_size_that_the_batch_does_not_divide(self):
+        self.accrue("train", "run.yaml", "-q", "--set", "train={epochs: 3}")
+        written = records(self.folder / "run/metrics.jsonl")
+        self.assertEqual([record["epoch"] for record in written], [1] * 12 + [2] * 12 + [3] * 12)
+        self.assertEqual([record["samples"] for record in written], 3 * ([128] * 11 + [1438 - 11 * 128]))
 
     def test_the_same_run_gives_the_same_bytes(self):
         first = self.straight()
@@ -67,15 +80,15 @@ class Train(ProgramTest):
                              ACCRUE_BATCH_MICRO_BATCH="64", ACCRUE_CLIP_NORM="")
         self.assertRegex(err, r"seed\S*\s+6\b.*argument 7")
         self.assertRegex(err, r"micro_batch\S*\s+64\b.*ACCRUE_BATCH_MICRO_BATCH")
-        self.assertRegex(err, r"clip_norm\S*\s+1(\.0)?\b.*run\.yaml:8")
+        self.assertRegex(err, r"clip_norm\S*\s+1(\.0)?\b.*run\.yaml:7")
         self.assertFalse((self.folder / "run").exists())
 
     def test_names_with_blanks_equals_signs_and_hashes(self):
         data = self.write("my data/a=b #1.csv", DIGITS.read_text())
-        self.accrue("train", "run.yaml", "-q", "--set", f"data.train='{data}'", "--set", "train={updates: 2}")
+        self.accrue("train", "run.yaml", "-q", "--set", f"data.train='{data}'", "--set", "train={epochs: null, updates: 2}")
 
     def test_verbose_says_a_line_a_micro_step(self):
-        _, err = self.accrue("train", "run.yaml", "-v", "--set", "train={updates: 1}")
+        _, err = self.accrue("train", "run.yaml", "-v", "--set", "train={epochs: null, updates: 1}")
         self.assertIn("micro-step 1 of 3: accumulated", err)
         self.assertIn("micro-step 2 of 3: accumulated", err)
         self.assertIn("updated", err)
@@ -95,7 +108,7 @@ class Train(ProgramTest):
 
     def test_not_finite_updates_are_skipped_and_the_records_stay_json(self):
         self.accrue("train", "run.yaml", "-q", "--set", "optimizer.lr=1e30", "--set", "clip_norm=1e30", "--set",
-                    "train={updates: 6, non_finite: skip_update}", "--set", "schedule={name: constant}")
+                    "train={epochs: null, updates: 6, non_finite: skip_update}", "--set", "schedule={name: constant}")
         written = records(self.folder / "run/metrics.jsonl")
         self.assertEqual([record["update"] for record in written], [1, 2, 3, 4, 5, 6])
         skipped = [record for record in written if not record["applied"]]
@@ -119,7 +132,7 @@ class Train(ProgramTest):
         self.write("line.csv", "\n".join(rows) + "\n")
         self.write("line.yaml", "task: regression\ndata: {train: line.csv, valid: 0.2}\nmodel: {kind: linear}\n"
                                 "batch: {size: 50, micro_batch: 16}\noptimizer: {name: sgd, lr: 0.1, momentum: 0.9}\n"
-                                "train: {epochs: 30}\noutput_dir: line\n")
+                                "train: {epochs: 200}\noutput_dir: line\n")
         out, _ = self.accrue("train", "line.yaml", "-q", "--json")
         self.assertLess(strict(out)["evaluation"]["loss"] if "loss" in strict(out)["evaluation"]
                         else strict(out)["evaluation"]["metrics"]["loss"], 1e-6)
@@ -135,10 +148,10 @@ class Train(ProgramTest):
         finally:
             first.kill()
             first.communicate()
-        self.accrue("train", "run.yaml", "-q", "--overwrite", "--set", "train={updates: 1}")
+        self.accrue("train", "run.yaml", "-q", "--overwrite", "--set", "train={epochs: null, updates: 1}")
 
     def test_an_existing_folder_names_the_three_ways_out(self):
-        self.straight("--set", "train={updates: 1}")
+        self.straight("--set", "train={epochs: null, updates: 1}")
         _, err = self.accrue("train", "run.yaml", "--set", "output_dir=straight", code=2)
         for way in ("--resume", "--overwrite", "output_dir"):
             self.assertIn(way, err)
