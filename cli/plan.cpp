@@ -29,7 +29,7 @@ nlohmann::ordered_json or_null(const std::optional<Bytes>& bytes) {
 config::Loaded load(const Arguments& arguments) {
   config::Overrides overrides = arguments.overrides;
   overrides.environment = config::process_environment();
-  return config::load(arguments.config, overrides);
+  return config::load(arguments.config, overrides, config::InputFiles::must_exist);
 }
 
 int plan(const Arguments& arguments) {

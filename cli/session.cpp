@@ -67,9 +67,6 @@ Session build(config::Loaded loaded, const std::string& transform_json) {
   const config::Run& run = loaded.run;
   at::set_num_threads(run.threads);
   at::manual_seed(run.seed);
-  Problems paths;
-  config::check_paths(run, paths, loaded.file);
-  paths.throw_if_any();
 
   Session session;
   session.data = load_data(run.data, run.task == config::Task::classification, run.seed, transform_json);

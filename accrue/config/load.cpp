@@ -87,7 +87,8 @@ std::vector<std::pair<std::string, std::string>> process_environment() {
   return variables;
 }
 
-Loaded load_text(std::string_view text, const std::string& name, const Overrides& overrides) {
+Loaded load_text(std::string_view text, const std::string& name, const Overrides& overrides,
+                 InputFiles input_files) {
   Problems problems;
   const Node root = parse_tree(text, name, problems);
   if (root.kind == Node::Kind::null) fail(message::config_empty, {{"path", name}});
@@ -99,13 +100,14 @@ Loaded load_text(std::string_view text, const std::string& name, const Overrides
   for (const Override& one : overrides.sets) read_override(one, given, problems);
   Resolution resolution{given, name, problems, {}, {}};
   resolve(resolution);
+  if (input_files == InputFiles::must_exist) check_paths(resolution.run, problems, name);
   problems.throw_if_any();
   std::vector<Setting> settings = settings_of(resolution);
   return {std::move(resolution.run), std::move(settings), name};
 }
 
-Loaded load(const std::string& path, const Overrides& overrides) {
-  return load_text(read_file(path), path, overrides);
+Loaded load(const std::string& path, const Overrides& overrides, InputFiles input_files) {
+  return load_text(read_file(path), path, overrides, input_files);
 }
 
 Run load_run(const std::string& path, const Overrides& overrides) {

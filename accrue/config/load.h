@@ -47,13 +47,21 @@ struct Loaded {
   std::string file;  ///< the configuration file as it was named
 };
 
-/// Reads, checks and resolves: default < file < environment < flags < sets. Data files need not exist yet.
-/// Throws one ConfigError that lists every mistake, a line each: `file:line:column: path: found, allowed,
-/// hint`.
-Loaded load(const std::string& path, const Overrides& overrides = {});
+/// What is asked of the files that a configuration names as data and weights.
+enum class InputFiles {
+  unchecked,   ///< they need not exist yet
+  must_exist,  ///< those that do not are listed with the other mistakes (see `check_paths`)
+};
+
+/// Reads, checks and resolves: default < file < environment < flags < sets. Throws one error, a ConfigError
+/// unless files alone are wrong, that lists every mistake, a line each: `file:line:column: path: found,
+/// allowed, hint`.
+Loaded load(const std::string& path, const Overrides& overrides = {},
+            InputFiles input_files = InputFiles::unchecked);
 
 /// The same for a text that has been read; `name` stands for the file in messages.
-Loaded load_text(std::string_view text, const std::string& name, const Overrides& overrides = {});
+Loaded load_text(std::string_view text, const std::string& name, const Overrides& overrides = {},
+                 InputFiles input_files = InputFiles::unchecked);
 
 /// The run of `load` alone.
 Run load_run(const std::string& path, const Overrides& overrides = {});

@@ -158,5 +158,16 @@ TEST(CheckPaths, NamesTheFullPathAndTheFileBesideTheConfiguration) {
   fs::remove_all(folder);
 }
 
+TEST(InputFiles, AreListedWithTheOtherMistakesWhereTheyMustExist) {
+  const std::string text = "task: regression\ndata: {train: /nowhere/a.csv}\nseed: -1\n";
+  const std::string seed =
+      "run.yaml:3:7: seed: got -1, needed a whole number from 0 to 18446744073709551615; it is out of range";
+  const std::string file = "data.train: there is no file /nowhere/a.csv";
+  EXPECT_ERROR(load_text(text, "run.yaml"), ConfigError, seed);
+  EXPECT_ERROR(load_text(text, "run.yaml", {}, InputFiles::must_exist), ConfigError, seed + "\n" + file);
+  EXPECT_ERROR(load_text(text.substr(0, text.find("seed")), "run.yaml", {}, InputFiles::must_exist),
+               DataError, file);
+}
+
 }  // namespace
 }  // namespace accrue::config

@@ -182,9 +182,9 @@ inline constexpr BadCommand kBadCommands[] = {
      "ConfigError", "checkpoint.output_dir_not_folder", 2,
      "output_dir FOLDER/small.csv is a file; choose another output_dir"},
     {"command.check_all",
-     "accrue check run.yaml --set model.kind=cnn --set optimizer.lr=-1 --set batch.sise=8",
+     "accrue check run.yaml --set optimizer.lr=-1 --set batch.sise=8 --set data.train=gone.csv",
      "ConfigError", "config.value", 2,
-     "argument 4: model.kind: got cnn, needed one of linear, mlp\nargument 6: optimizer.lr: got -1, needed a number of at least 0\nargument 8: batch.sise: there is no such key; did you mean \"size\"?; known here are size, micro_batch, num_micro_steps, order, last"},
+     "argument 4: optimizer.lr: got -1, needed a number of at least 0\nargument 6: batch.sise: there is no such key; did you mean \"size\"?; known here are size, micro_batch, num_micro_steps, order, last\ndata.train: there is no file FOLDER/gone.csv"},
 };
 // clang-format on
 
