@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/microstep/loss.h"
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/mul.h>
 
 #include <cmath>
@@ -18,6 +19,18 @@ LossTerm from_mean(const at::Tensor& mean, double count) {
   }
   if (!std::isfinite(count) || count < 0) fail(message::bad_weight, {{"term", "loss"}, {"got", count}});
   return {.name = "loss", .sum = at::mul(mean, count), .weight = count};
+}
+
+at::Tensor mean_of(const LossTerms& terms) {
+  check_terms(terms);
+  at::Tensor mean;
+  for (const LossTerm& term : terms) {
+    if (term.weight == 0) continue;
+    const at::Tensor part = at::mul(term.sum, term.coefficient / term.weight);
+    mean = mean.defined() ? at::add(mean, part) : part;
+  }
+  if (!mean.defined()) fail(message::nothing_counted, {{"term", terms.front().name}});
+  return mean;
 }
 
 void check_terms(const LossTerms& terms) {

@@ -51,6 +51,11 @@ struct Loss {
 /// Throws ArgumentError for a count that is not finite or negative, or a mean that is not 0-dim.
 LossTerm from_mean(const at::Tensor& mean, double count);
 
+/// The loss of these terms alone, 0-dim with the graph: the sum over terms of coefficient * sum / weight. For
+/// losses outside a window. A term without weight is left out; throws DataError if no term has any (nothing
+/// supervised). Inside a window such a micro-batch simply adds nothing.
+at::Tensor mean_of(const LossTerms& terms);
+
 /// All weights of `terms` as numbers, checked: finite, not negative, a defined 0-dim sum, unique names.
 /// Throws ArgumentError that names the term.
 void check_terms(const LossTerms& terms);

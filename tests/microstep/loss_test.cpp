@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "accrue/microstep/losses.h"
 #include "tests/support/errors.h"
 #include "tests/support/tensors.h"
 
@@ -58,6 +59,29 @@ TEST(CheckTerms, AcceptsSeveralTermsAndZeroWeight) {
   LossTerm nothing = plain_term("nothing");
   nothing.weight = 0;
   EXPECT_NO_THROW(check_terms({plain_term("a"), plain_term("b"), nothing}));
+}
+
+TEST(MeanOf, DividesEachTermByItsOwnWeight) {
+  LossTerm first = plain_term("a");
+  first.sum = at::full({}, 6.0);
+  first.weight = 4;
+  LossTerm second = plain_term("b");
+  second.sum = at::full({}, 5.0);
+  second.weight = 2;
+  second.coefficient = 0.5;
+  LossTerm empty = plain_term("c");
+  empty.sum = at::full({}, kNan);
+  empty.weight = 0;
+  EXPECT_EQ(mean_of({first, second, empty}).item<double>(), 6.0 / 4 + 0.5 * 5 / 2);
+}
+
+TEST(MeanOf, NothingSupervisedIsADataErrorWhereTheLossStandsAlone) {
+  const at::Tensor labels = at::full({2, 3}, -100, at::kLong);
+  const LossTerms terms = loss::token_cross_entropy(at::zeros({2, 3, 5}), labels);
+  EXPECT_ERROR(
+      mean_of(terms), DataError,
+      "term \"loss\" has weight 0, so there is nothing to divide by: no sample, element or supervised "
+      "token counts; check the labels and the mask");
 }
 
 TEST(CheckTerms, NoTermIsAnArgumentError) {
