@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every command of both READMEs and compares every quoted output with what the examples print.
 
-A fenced block `sh` is run line by line from a folder that has the project's examples and build; `make` is CI's own. A
+A fenced block `sh` is run line by line from a folder that has the project's build, examples, tools and .venv; `make`
+is CI's own. A
 block `text output of examples/NAME` must stand in examples/expected/NAME.txt. ACCRUE_BUILD_DIR, ACCRUE_SOURCE_DIR: ctest.
 """
 import os
@@ -26,7 +27,8 @@ class Docs(unittest.TestCase):
     def run_commands(self, page):
         with tempfile.TemporaryDirectory(prefix="accrue docs ") as folder:
             (pathlib.Path(folder) / "build").symlink_to(BUILD)
-            (pathlib.Path(folder) / "examples").symlink_to(SOURCE / "examples")
+            for name in ("examples", "tools", ".venv"):
+                (pathlib.Path(folder) / name).symlink_to(SOURCE / name)
             commands = [line for _, body in blocks(page, "sh") for line in body.splitlines() if line.strip()]
             self.assertTrue(commands)
             for command in commands:
