@@ -73,7 +73,7 @@ Session build(config::Loaded loaded, const std::string& transform_json) {
   check_last_batch(loaded, session.data.train->size());
   session.objective = make_objective(run, session.data);
   session.model = build_model(run, session.data, session.objective.num_outputs);
-  session.gradients = std::make_unique<GradientBuffer>(session.model);
+  session.gradients = std::make_unique<GradientBuffer>(session.model, run.accumulate);
   session.loaded = std::move(loaded);
   session.start.emplace(session.data.train->size(), session.run().batch, session.run().seed,
                         session.run().train.epochs);

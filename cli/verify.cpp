@@ -3,8 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdio>
 #include <iostream>
+#include <set>
+#include <string>
 
+#include "accrue/base/log.h"
 #include "accrue/base/units.h"
 #include "accrue/batch/batcher.h"
 #include "accrue/config/words.h"
@@ -33,15 +37,24 @@ ExportDescription describe_export(const Session& session) {
   return description;
 }
 
+/// The runs of a verification have buffers and updaters of their own, which all warn alike.
+void give_each_warning_once() {
+  set_warning_sink([given = std::set<std::string>()](const std::string& text) mutable {
+    if (given.insert(text).second) std::fprintf(stderr, "warning: %s\n", text.c_str());
+  });
+}
+
 }  // namespace
 
 int verify(const Arguments& arguments) {
+  give_each_warning_once();
   const Session session = build(load(arguments));
   Batcher batcher(session.data.train, session.sampler());
   const Batch batch = *batcher.next();
   Evidence evidence;
   VerifyOptions options{.micro_batch = std::min(session.run().plan.micro_batch, batch.size()),
                         .reduction = session.reduction(),
+                        .accumulate = session.run().accumulate,
                         .optimizer = session.run().optimizer,
                         .update = session.updater->options(),
                         .seed = session.run().seed,

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "accrue/base/error.h"
+#include "accrue/base/log.h"
 #include "accrue/base/messages/accumulate.h"
 #include "accrue/base/nearest.h"
 
@@ -23,17 +24,39 @@ std::unordered_set<const void*>& held_parameters() {
   return held;
 }
 
-at::ScalarType sum_type(const NamedTensor& parameter) {
-  switch (parameter.tensor.scalar_type()) {
+at::ScalarType sum_type(const NamedTensor& parameter, Accumulate accumulate) {
+  const at::ScalarType type = parameter.tensor.scalar_type();
+  switch (type) {
     case at::kFloat:
+    case at::kDouble:
+      return type;
     case at::kBFloat16:
     case at::kHalf:
-      return at::kFloat;
-    case at::kDouble:
-      return at::kDouble;
+      return accumulate == Accumulate::parameters ? type : at::kFloat;
     default:
-      fail(message::parameter_type,
-           {{"name", parameter.name}, {"type", toString(parameter.tensor.scalar_type())}});
+      fail(message::parameter_type, {{"name", parameter.name}, {"type", toString(type)}});
+  }
+}
+
+/// Names what sums in half precision lose; nothing for sums of other types.
+void warn_of_lost_terms(const std::vector<GradientBuffer::Entry>& entries) {
+  int64_t num_bf16 = 0;
+  int64_t num_fp16 = 0;
+  for (const GradientBuffer::Entry& entry : entries) {
+    num_bf16 += entry.view.scalar_type() == at::kBFloat16 ? 1 : 0;
+    num_fp16 += entry.view.scalar_type() == at::kHalf ? 1 : 0;
+  }
+  if (num_bf16 > 0) {
+    warn(message::sums_in_half, {{"count", num_bf16},
+                                 {"type", "bf16"},
+                                 {"example", "1024 additions of 1/1024 give 0.25"},
+                                 {"instead", 1}});
+  }
+  if (num_fp16 > 0) {
+    warn(message::sums_in_half, {{"count", num_fp16},
+                                 {"type", "fp16"},
+                                 {"example", "4096 additions of 1 give 2048"},
+                                 {"instead", 4096}});
   }
 }
 
@@ -45,7 +68,7 @@ void check_dense(const NamedTensor& parameter) {
 
 }  // namespace
 
-GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters) {
+GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters, Accumulate accumulate) {
   std::vector<std::pair<at::Device, at::ScalarType>> kinds;
   std::vector<int64_t> lengths;
   for (const NamedTensor& parameter : parameters) {
@@ -59,7 +82,7 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters) {
     }
     if (!parameter.tensor.is_leaf()) fail(message::parameter_not_leaf, {{"name", parameter.name}});
     check_dense(parameter);
-    const std::pair kind(parameter.tensor.device(), sum_type(parameter));
+    const std::pair kind(parameter.tensor.device(), sum_type(parameter, accumulate));
     const auto flat = static_cast<size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
     if (flat == kinds.size()) {
       kinds.push_back(kind);
@@ -88,6 +111,7 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters) {
   }
   zero_versions_.resize(flats_.size());
   mark_zero();
+  warn_of_lost_terms(entries_);
 }
 
 GradientBuffer::~GradientBuffer() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "accrue/accumulate/accumulate_options.h"
 #include "accrue/microstep/model.h"
 #include "accrue/microstep/module_adapter.h"
 
@@ -16,6 +17,11 @@ namespace accrue {
 /// installed as `.grad` of every trainable parameter, so that backward adds in place. It keeps the parameters
 /// alive, lists a tied tensor once, and takes its views away when destroyed. Not copyable; one at a time for
 /// a parameter.
+///
+/// With `Accumulate::parameters` the sums of bf16 and fp16 parameters have the parameter's type: half the
+/// bytes, and what is small beside the sum so far is lost. In bf16 that is everything below 1/512 of the sum:
+/// 1024 additions of 1/1024 give 0.25, not 1. Each such buffer gives
+/// one warning a type.
 class GradientBuffer {
  public:
   struct Entry {
@@ -28,15 +34,18 @@ class GradientBuffer {
   };
 
   /// From a model's trainable parameters, in its order.
-  explicit GradientBuffer(const Model& model) : GradientBuffer(model.parameters()) {}
+  explicit GradientBuffer(const Model& model, Accumulate accumulate = Accumulate::fp32)
+      : GradientBuffer(model.parameters(), accumulate) {}
   /// From a list; entries without requires_grad get no buffer. Throws ModelError for a parameter that is not
   /// dense, is computed from others, or has another type than float64, fp32, bf16, fp16, StateError for one
   /// that another buffer holds, ArgumentError for none at all.
-  explicit GradientBuffer(const std::vector<NamedTensor>& parameters);
+  explicit GradientBuffer(const std::vector<NamedTensor>& parameters,
+                          Accumulate accumulate = Accumulate::fp32);
   /// From a torch module.
   template <class Module>
   requires requires(Module& module) { module.named_parameters(); }
-  explicit GradientBuffer(Module& module) : GradientBuffer(named_tensors(module.named_parameters())) {}
+  explicit GradientBuffer(Module& module, Accumulate accumulate = Accumulate::fp32)
+      : GradientBuffer(named_tensors(module.named_parameters()), accumulate) {}
   ~GradientBuffer();
   GradientBuffer(const GradientBuffer&) = delete;
   GradientBuffer& operator=(const GradientBuffer&) = delete;

@@ -273,7 +273,8 @@ constexpr Key kKeys[] = {
     {.path = "precision.parameters",
      .type = Type::word,
      .words = kWords<ParameterType>,
-     .help = "The type in which the parameters are stored; gradients are summed in fp32 in any case.",
+     .help =
+         "The type in which the parameters are stored; accumulate says in which their gradients are summed.",
      .set = set<&Run::parameters>,
      .get = get<&Run::parameters>},
     {.path = "precision.master",
@@ -285,6 +286,15 @@ constexpr Key kKeys[] = {
              "rounded away.",
      .set = set<&Run::update, &UpdateOptions::master>,
      .get = get<&Run::update, &UpdateOptions::master>},
+    {.path = "precision.accumulate",
+     .type = Type::word,
+     .words = kWords<Accumulate>,
+     .needs = "precision.parameters=bf16",
+     .help =
+         "The type of the gradient sums: fp32, or the parameters' type, which takes half the bytes and loses "
+         "what is small beside the sum so far (in bf16 1024 additions of 1/1024 give 0.25).",
+     .set = set<&Run::accumulate>,
+     .get = get<&Run::accumulate>},
     {.path = "train.epochs",
      .type = Type::integer,
      .range = kAtLeastOne,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "accrue/accumulate/accumulate_options.h"
 #include "accrue/batch/batch_options.h"
 #include "accrue/data/data_options.h"
 #include "accrue/plan/plan_options.h"
@@ -57,6 +58,7 @@ struct Run {
   OptimizerOptions optimizer;
   UpdateOptions update;
   ParameterType parameters = ParameterType::fp32;
+  Accumulate accumulate = Accumulate::fp32;
   TrainOptions train;
   EveryOptions eval;
   EveryOptions checkpoint;

@@ -44,6 +44,8 @@ template <>
 inline constexpr auto kWords<ParameterType> = std::to_array<std::string_view>({"fp32", "bf16"});
 template <>
 inline constexpr auto kWords<Master> = std::to_array<std::string_view>({"fp32", "none"});
+template <>
+inline constexpr auto kWords<Accumulate> = std::to_array<std::string_view>({"fp32", "parameters"});
 
 /// The optimizers' names, in the order of OptimizerOptions.
 inline constexpr auto kOptimizerWords = std::to_array<std::string_view>({"sgd", "adam", "adamw"});

@@ -19,6 +19,19 @@ std::string layout_text(at::ScalarType type, at::IntArrayRef sizes, at::IntArray
   return text.str();
 }
 
+SquaredNorm squared_norm_of(const Kernels& kernels, at::ScalarType sum_type) {
+  switch (sum_type) {
+    case at::kDouble:
+      return kernels.squared_norm_fp64;
+    case at::kBFloat16:
+      return kernels.squared_norm_bf16;
+    case at::kHalf:
+      return kernels.squared_norm_fp16;
+    default:
+      return kernels.squared_norm_fp32;
+  }
+}
+
 }  // namespace
 
 Chunks::Chunks(const GradientBuffer& gradients) : gradients_(gradients) {
@@ -68,8 +81,7 @@ size_t Chunks::boundary(int64_t part, int64_t parts) const {
 
 double Chunks::sum_of_squares(const Kernels& kernels, double factor) {
   for_each([&](const Chunk& chunk) {
-    const bool wide = gradients_at_[chunk.entry].element_bytes == sizeof(double);
-    const SquaredNorm kernel = wide ? kernels.squared_norm_fp64 : kernels.squared_norm_fp32;
+    const SquaredNorm kernel = squared_norm_of(kernels, gradients_.entries()[chunk.entry].view.scalar_type());
     partial_sums_[static_cast<size_t>(&chunk - chunks_.data())] = kernel(gradient(chunk), chunk.size, factor);
   });
   double sum = 0;

@@ -20,12 +20,26 @@ bool is_half(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf;
 }
 
-Storage storage_of(at::ScalarType type, Master master) {
+Storage storage_of(const GradientBuffer::Entry& entry, Master master) {
   const bool has_master = master == Master::fp32;
-  if (type == at::kDouble) return Storage::fp64;
-  if (type == at::kBFloat16) return has_master ? Storage::bf16_master : Storage::bf16;
-  if (type == at::kHalf) return has_master ? Storage::fp16_master : Storage::fp16;
-  return Storage::fp32;
+  const bool half_sums = is_half(entry.view.scalar_type());
+  switch (entry.parameter.scalar_type()) {
+    case at::kDouble:
+      return Storage::fp64;
+    case at::kBFloat16:
+      if (half_sums) return has_master ? Storage::bf16_master_sums : Storage::bf16_sums;
+      return has_master ? Storage::bf16_master : Storage::bf16;
+    case at::kHalf:
+      if (half_sums) return has_master ? Storage::fp16_master_sums : Storage::fp16_sums;
+      return has_master ? Storage::fp16_master : Storage::fp16;
+    default:
+      return Storage::fp32;
+  }
+}
+
+/// Zeros beside a flat tensor of sums, in the type of the work.
+at::Tensor state_beside(const at::Tensor& sums) {
+  return at::zeros_like(sums, is_half(sums.scalar_type()) ? at::kFloat : sums.scalar_type());
 }
 
 std::string tensor_text(const at::Tensor& tensor) {
@@ -56,7 +70,7 @@ FlatOptimizer::FlatOptimizer(GradientBuffer& gradients, Chunks& chunks, const Ke
   set_groups(optimizer, options.groups);
   bool any_master = false;
   for (const GradientBuffer::Entry& entry : gradients.entries()) {
-    storage_of_.push_back(storage_of(entry.parameter.scalar_type(), options.master));
+    storage_of_.push_back(storage_of(entry, options.master));
     any_master = any_master || (options.master == Master::fp32 && is_half(entry.parameter.scalar_type()));
   }
 
@@ -106,7 +120,7 @@ void FlatOptimizer::add_kind(const char* name, bool masters_only) {
     const GradientBuffer::Entry& entry = gradients_.entries()[i];
     const bool wanted = !masters_only || is_half(entry.parameter.scalar_type());
     at::Tensor& flat = kind.flats[entry.flat];
-    if (wanted && !flat.defined()) flat = at::zeros_like(gradients_.flats()[entry.flat]);
+    if (wanted && !flat.defined()) flat = state_beside(gradients_.flats()[entry.flat]);
     kind.views.push_back(wanted ? flat.as_strided(entry.view.sizes(), entry.view.strides(), entry.offset)
                                 : at::Tensor());
     kind.places.push_back(wanted ? static_cast<char*>(kind.views.back().data_ptr()) : nullptr);

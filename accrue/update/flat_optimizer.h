@@ -12,7 +12,7 @@
 namespace accrue {
 
 /// SGD, Adam and AdamW over the flat buffers in one pass. Its state is flat too, in the layout of the
-/// gradient sums.
+/// gradient sums, and fp32 where they are bf16 or fp16.
 class FlatOptimizer : public WritingPass {
  public:
   /// Throws ConfigError for the groups. The options' values are checked already.

@@ -11,15 +11,27 @@
 
 namespace accrue {
 
-/// How a parameter is stored and in which type the optimizer works on it. Gradients have the type of the
-/// work.
-enum class Storage { fp32, fp64, bf16_master, bf16, fp16_master, fp16 };
-inline constexpr size_t kNumStorages = 6;
+/// How a parameter is stored and in which type the optimizer works on it. Gradient sums have the type of the
+/// work, and with `_sums` the parameter's.
+enum class Storage {
+  fp32,
+  fp64,
+  bf16_master,
+  bf16,
+  fp16_master,
+  fp16,
+  bf16_master_sums,
+  bf16_sums,
+  fp16_master_sums,
+  fp16_sums,
+};
+inline constexpr size_t kNumStorages = 10;
 
 enum class Rule { sgd, sgd_momentum, sgd_nesterov, adam, adamw };
 inline constexpr size_t kNumRules = 5;
 
-/// `size` neighbouring elements of one parameter, its gradient sum and its state; fp32, or float64 for fp64.
+/// `size` neighbouring elements of one parameter, its gradient sum and its state; fp32, or float64 for fp64;
+/// the sum as `Storage` says.
 struct Slice {
   void* parameter = nullptr;
   void* gradient = nullptr;  ///< zero afterwards
@@ -48,9 +60,12 @@ using WriteSlice = void (*)(const Slice& slice, const UpdateNumbers& numbers);
 /// One compilation of the passes.
 struct Kernels {
   std::string_view name;
-  /// Sum of (factor * element)^2 in float64, over fp32 and over float64 elements.
+  /// Sum of (factor * element)^2 in float64, over elements of each type of sums; the same bits for the same
+  /// values.
   SquaredNorm squared_norm_fp32;
   SquaredNorm squared_norm_fp64;
+  SquaredNorm squared_norm_bf16;
+  SquaredNorm squared_norm_fp16;
   /// Scale, limit, optimizer rule, store rounded to nearest even, clear the gradient. A half-precision
   /// parameter that is not its master's rounding was changed from outside (loaded weights) and becomes the
   /// new master.

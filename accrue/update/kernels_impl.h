@@ -4,6 +4,7 @@
 // into the other.
 #pragma once
 
+#include "accrue/update/half_impl.h"
 #include "accrue/update/kernels.h"
 
 #if defined(__SSE2__)
@@ -32,59 +33,22 @@ class FlushDenormals {
 #endif
 };
 
-template <class Bits, class From>
-inline Bits bits(From value) {
-  return __builtin_bit_cast(Bits, value);
-}
-
-struct Bf16 {
-  static float widen(uint16_t value) { return bits<float>(static_cast<uint32_t>(value) << 16); }
-  static uint16_t narrow(float value) {
-    const uint32_t all = bits<uint32_t>(value);
-    const uint32_t rounded = (all + 0x7fffU + ((all >> 16) & 1U)) >> 16;
-    const bool nan = (all & 0x7fffffffU) > 0x7f800000U;
-    return static_cast<uint16_t>(nan ? ((all >> 16) | 0x40U) : rounded);
-  }
-};
-
-/// IEEE half precision by float arithmetic that is exact or rounds to nearest even.
-struct Fp16 {
-  static float widen(uint16_t value) {
-    const uint32_t word = static_cast<uint32_t>(value) << 16;
-    const uint32_t sign = word & 0x80000000U;
-    const uint32_t twice = word + word;
-    const float normal = bits<float>((twice >> 4) + (0xe0U << 23)) * bits<float>(0x7800000U);
-    const float denormal = bits<float>((twice >> 17) | (126U << 23)) - 0.5F;
-    return bits<float>(sign | (twice < (1U << 27) ? bits<uint32_t>(denormal) : bits<uint32_t>(normal)));
-  }
-  static uint16_t narrow(float value) {
-    const uint32_t all = bits<uint32_t>(value);
-    const uint32_t twice = all + all;
-    const float size = bits<float>(all & 0x7fffffffU);
-    float base = (size * bits<float>(0x77800000U)) * bits<float>(0x08800000U);
-    uint32_t bias = twice & 0xff000000U;
-    bias = bias < 0x71000000U ? 0x71000000U : bias;
-    base = bits<float>((bias >> 1) + 0x07800000U) + base;
-    const uint32_t exponent = (bits<uint32_t>(base) >> 13) & 0x00007c00U;
-    const uint32_t mantissa = bits<uint32_t>(base) & 0x00000fffU;
-    const uint32_t magnitude = twice > 0xff000000U ? 0x7e00U : exponent + mantissa;
-    return static_cast<uint16_t>(((all >> 16) & 0x8000U) | magnitude);
-  }
-};
-
-/// Parameter storages: `load` gives the value to work on, `store` puts the new one.
+/// Parameter storages: `load` gives the value to work on, `store` puts the new one, `Sum` is an element of
+/// the gradient sums.
 template <class Value>
 struct Plain {
   using Work = Value;
+  using Sum = Value;
   using Stored = Value;
   static constexpr bool kMaster = false;
   static Work load(Stored stored, Work) { return stored; }
   static Stored store(Work value) { return value; }
 };
 
-template <class Half, bool kHasMaster>
+template <class Half, bool kHasMaster, class AnySum = float>
 struct Short {
   using Work = float;
+  using Sum = AnySum;
   using Stored = uint16_t;
   static constexpr bool kMaster = kHasMaster;
   static Work load(Stored stored, Work master) {
@@ -148,19 +112,20 @@ template <class AnyRule, class Store>
 void write(const Slice& slice, const UpdateNumbers& numbers) {
   using T = typename Store::Work;
   using Stored = typename Store::Stored;
+  using Sum = typename Store::Sum;
   const FlushDenormals flush;
   const AnyRule rule(numbers);
   const T scale = static_cast<T>(numbers.scale);
   const T limit = static_cast<T>(numbers.limit);
   Stored* __restrict parameter = static_cast<Stored*>(slice.parameter);
-  T* __restrict gradient = static_cast<T*>(slice.gradient);
+  Sum* __restrict gradient = static_cast<Sum*>(slice.gradient);
   T* __restrict first = static_cast<T*>(slice.first);
   T* __restrict second = static_cast<T*>(slice.second);
   T* __restrict master = static_cast<T*>(slice.master);
   const int64_t size = slice.size;
 #pragma omp simd
   for (int64_t i = 0; i < size; ++i) {
-    T g = gradient[i] * scale;
+    T g = widened(gradient[i]) * scale;
     g = g > limit ? limit : g;
     g = g < -limit ? -limit : g;
     T p = Store::load(parameter[i], Store::kMaster ? master[i] : T{0});
@@ -171,7 +136,7 @@ void write(const Slice& slice, const UpdateNumbers& numbers) {
     if constexpr (AnyRule::kSecond) second[i] = v;
     if constexpr (Store::kMaster) master[i] = p;
     parameter[i] = Store::store(p);
-    gradient[i] = T{0};
+    gradient[i] = Sum{0};
   }
 }
 
@@ -185,6 +150,11 @@ inline void load_wide(const float* values, Doubles& wide) {
 }
 inline void load_wide(const double* values, Doubles& wide) {
   __builtin_memcpy(&wide, values, sizeof(wide));
+}
+template <class Half>
+inline void load_wide(const Half* values, Doubles& wide) {
+  const Floats raw = {widened(values[0]), widened(values[1]), widened(values[2]), widened(values[3])};
+  wide = __builtin_convertvector(raw, Doubles);
 }
 
 template <class T>
@@ -206,7 +176,7 @@ double squared_norm(const void* gradient, int64_t size, double factor) {
   const Doubles total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   double sum = (total[0] + total[1]) + (total[2] + total[3]);
   for (; i < size; ++i) {
-    const double wide = static_cast<double>(values[i]) * factor;
+    const double wide = static_cast<double>(widened(values[i])) * factor;
     sum += wide * wide;
   }
   return sum;
@@ -227,19 +197,27 @@ using Bf16Master = Short<Bf16, true>;
 using Bf16Alone = Short<Bf16, false>;
 using Fp16Master = Short<Fp16, true>;
 using Fp16Alone = Short<Fp16, false>;
+using Bf16MasterSums = Short<Bf16, true, Bf16>;
+using Bf16Sums = Short<Bf16, false, Bf16>;
+using Fp16MasterSums = Short<Fp16, true, Fp16>;
+using Fp16Sums = Short<Fp16, false, Fp16>;
 
 // In the order of `Storage`.
 #define ACCRUE_WRITE_ROW(rule)                                                          \
   {                                                                                     \
     write<rule<Plain<float>>, Plain<float>>, write<rule<Plain<double>>, Plain<double>>, \
         write<rule<Bf16Master>, Bf16Master>, write<rule<Bf16Alone>, Bf16Alone>,         \
-        write<rule<Fp16Master>, Fp16Master>, write<rule<Fp16Alone>, Fp16Alone>          \
+        write<rule<Fp16Master>, Fp16Master>, write<rule<Fp16Alone>, Fp16Alone>,         \
+        write<rule<Bf16MasterSums>, Bf16MasterSums>, write<rule<Bf16Sums>, Bf16Sums>,   \
+        write<rule<Fp16MasterSums>, Fp16MasterSums>, write<rule<Fp16Sums>, Fp16Sums>    \
   }
 
 // In the order of `Rule`.
 constexpr Kernels kCompiled = {ACCRUE_KERNELS_NAME,
                                squared_norm<float>,
                                squared_norm<double>,
+                               squared_norm<Bf16>,
+                               squared_norm<Fp16>,
                                {ACCRUE_WRITE_ROW(Sgd0), ACCRUE_WRITE_ROW(SgdM), ACCRUE_WRITE_ROW(SgdN),
                                 ACCRUE_WRITE_ROW(Adam0), ACCRUE_WRITE_ROW(AdamW0)}};
 

@@ -19,6 +19,11 @@ bool is_half_type(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf;
 }
 
+void divide_and_clip(at::Tensor& sums, const WritingOptions& options) {
+  sums.mul_(options.scale);
+  if (std::isfinite(options.limit)) sums.clamp_(-options.limit, options.limit);
+}
+
 std::string reason_of(const std::exception& error) {
   const auto* known = dynamic_cast<const c10::Error*>(&error);
   return known != nullptr ? known->what_without_backtrace() : error.what();
@@ -83,10 +88,16 @@ void TorchOptimizer::prepare() {
   }
 }
 
-void TorchOptimizer::install_narrow_gradients() {
+void TorchOptimizer::install_narrow_gradients(const WritingOptions& options) {
   for (const GradientBuffer::Entry& entry : gradients_.entries()) {
     if (!is_half_type(entry.parameter.scalar_type())) continue;
-    entry.parameter.mutable_grad() = entry.view.to(entry.parameter.scalar_type());
+    at::Tensor sums = entry.view;
+    if (is_half_type(sums.scalar_type())) {
+      // In place the divisor itself would be rounded to half precision.
+      sums = sums.to(at::kFloat);
+      divide_and_clip(sums, options);
+    }
+    entry.parameter.mutable_grad() = sums.to(entry.parameter.scalar_type());
   }
 }
 
@@ -106,15 +117,14 @@ void TorchOptimizer::put_back() {
 void TorchOptimizer::write(const WritingOptions& options) {
   const c10::NoGradGuard no_grad;
   for (at::Tensor flat : gradients_.flats()) {
-    flat.mul_(options.scale);
-    if (std::isfinite(options.limit)) flat.clamp_(-options.limit, options.limit);
+    if (!is_half_type(flat.scalar_type())) divide_and_clip(flat, options);
   }
   auto& groups = optimizer_->param_groups();
   for (size_t group = 0; group < groups.size(); ++group) {
     groups[group].options().set_lr(rates_[group] * options.schedule_factor);
   }
   try {
-    install_narrow_gradients();
+    install_narrow_gradients(options);
     optimizer_->step();
     install_views();
   } catch (const std::exception& error) {

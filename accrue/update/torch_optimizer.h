@@ -15,8 +15,8 @@ class Optimizer;
 
 namespace accrue {
 
-/// Any torch optimizer as a writing pass: the flat sums are divided and clipped in place, then its own loop
-/// runs.
+/// Any torch optimizer as a writing pass: the flat sums are divided and clipped in place (those in half
+/// precision in fp32 copies, a parameter each), then its own loop runs.
 class TorchOptimizer : public WritingPass {
  public:
   /// Throws ArgumentError if the parameters differ from the buffer's, or for an optimizer that needs a
@@ -35,7 +35,7 @@ class TorchOptimizer : public WritingPass {
   void read_rates();
   /// Gradients of half-precision parameters in the parameter's type while the optimizer runs, or the views
   /// again.
-  void install_narrow_gradients();
+  void install_narrow_gradients(const WritingOptions& options);
   void install_views();
   void put_back();
 

@@ -89,7 +89,7 @@ at::ScalarType add_groups(Window& window, const Model& model, const Loss& loss,
 GradientRun run_gradient(const Model& model, const Loss& loss, const std::vector<MicroBatch>& groups,
                          const RunOptions& options) {
   GradientRun run;
-  GradientBuffer buffer(model);
+  GradientBuffer buffer(model, options.accumulate);
   Window window(buffer, model, window_options(loss, groups, options.reduction));
   const std::vector<at::Generator> generators = default_generators(model);
   seed_generators(generators, options.seed);
@@ -111,7 +111,8 @@ GradientRun run_gradient(const Model& model, const Loss& loss, const std::vector
   if (run.weight == 0) fail(message::verify_no_weight, {{"samples", window.ids().size()}});
   const c10::NoGradGuard no_grad;
   for (const GradientBuffer::Entry& entry : buffer.entries()) {
-    run.gradients.push_back(entry.view.div(run.weight));
+    const bool wide = entry.view.scalar_type() == at::kDouble;
+    run.gradients.push_back(entry.view.to(wide ? at::kDouble : at::kFloat).div(run.weight));
   }
   if (reach) run.reach = reach->divided_by(run.weight);
   return run;

@@ -13,6 +13,7 @@ namespace accrue {
 
 struct RunOptions {
   Reduction reduction = Reduction::exact;
+  Accumulate accumulate = Accumulate::fp32;
   uint64_t seed = 0;
   std::function<void(Window&)> close = {};  ///< instead of the window's own
   bool measure_reach = false;
@@ -20,7 +21,7 @@ struct RunOptions {
 
 /// The gradient of a batch, in the order of the model's trainable parameters, and how it came about.
 struct GradientRun {
-  std::vector<at::Tensor> gradients;  ///< divided; fp32 for fp32, bf16, fp16 parameters, float64 for float64
+  std::vector<at::Tensor> gradients;  ///< divided; fp32, or float64 for float64 parameters
   std::vector<TermSum> terms;
   double loss = 0;
   double weight = 0;  ///< what the sums were divided by

@@ -29,6 +29,10 @@ std::vector<MicroBatch> widened(const std::vector<MicroBatch>& groups) {
   return list;
 }
 
+RunOptions run_options(const VerifyOptions& options) {
+  return {.reduction = options.reduction, .accumulate = options.accumulate, .seed = options.seed};
+}
+
 /// A gradient run whose running statistics are put back.
 GradientRun run_on_copies(const Model& model, const Loss& loss, const std::vector<MicroBatch>& groups,
                           const RunOptions& options) {
@@ -73,7 +77,7 @@ Measurement measure(const Model& model, const Loss& loss, const Part& part, cons
   Measurement measured;
   const Procedure& procedure = options.procedure;
   measured.groups = procedure.split ? procedure.split(part.batch, part.plan) : split(part.batch, part.plan);
-  const RunOptions whole = {.reduction = options.reduction, .seed = options.seed};
+  const RunOptions whole = run_options(options);
   RunOptions split = whole;
   split.close = procedure.close;
   split.measure_reach = true;
@@ -96,7 +100,7 @@ Measurement measure(const Model& model, const Loss& loss, const Part& part, cons
 }
 
 void run_whole(const Model& model, const Loss& loss, const Batch& batch, const VerifyOptions& options) {
-  const RunOptions run = {.reduction = options.reduction, .seed = options.seed};
+  const RunOptions run = run_options(options);
   try {
     const ExchangedStorages storages(all_tensors(model), at::kDouble);
     run_on_copies(model, loss, {widened(batch)}, run);

@@ -36,7 +36,7 @@ Trial try_update(const Model& model, const Loss& loss, const std::vector<MicroBa
   Trial trial;
   const ExchangedStorages exchanged(all_tensors(model));
   {
-    GradientBuffer buffer(model);
+    GradientBuffer buffer(model, options.accumulate);
     Updater updater(buffer, options.optimizer, options.update);
     Window window(buffer, model, window_options(loss, groups, options.reduction));
     add_groups(window, model, loss, groups, options.seed);

@@ -35,6 +35,7 @@ struct VerifyOptions {
   int64_t micro_batch = 0;      ///< samples of one micro-step; this or num_micro_steps
   int64_t num_micro_steps = 0;  ///< groups whose sizes differ by at most one
   Reduction reduction = Reduction::exact;
+  Accumulate accumulate = Accumulate::fp32;     ///< type of the sums, each way, but for the runs in float64
   OptimizerOptions optimizer = Sgd{.lr = 0.1};  ///< for the one update each way, with fresh state
   UpdateOptions update = {};
   uint64_t seed = 0;  ///< of every run, and of the context that layers see

@@ -1,4 +1,5 @@
 accrue_test(accumulate TORCH
+  accumulate_options_test.cpp
   any_split_test.cpp
   gradient_buffer_test.cpp
   peak_memory_test.cpp

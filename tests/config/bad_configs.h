@@ -584,6 +584,19 @@ inline constexpr BadConfig kBadConfigs[] = {
      "ConfigError",
      "bad.yaml:3:21: precision.master: has no meaning with precision.parameters: fp32 (the "
      "default); it needs precision.parameters: bf16"},
+    {"config.accumulate_with_fp32",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {accumulate: parameters}\n",
+     "ConfigError",
+     "bad.yaml:3:25: precision.accumulate: has no meaning with precision.parameters: fp32 (the "
+     "default); it needs precision.parameters: bf16"},
+    {"config.accumulate_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {parameters: bf16, accumulate: bf16}\n",
+     "ConfigError",
+     "bad.yaml:3:43: precision.accumulate: got bf16, needed one of fp32, parameters"},
     {"config.device_cuda",
      "task: classification\n"
      "data: {train: a.csv}\n"

@@ -230,6 +230,14 @@ TEST(Resolve, FillsWhatIsLeftOpen) {
   EXPECT_EQ(run_of("threads: 3\n").threads_origin, "configuration");
 }
 
+TEST(Resolve, GradientSumsAreFp32UnlessTheParametersTypeIsAsked) {
+  EXPECT_EQ(run_of("").accumulate, Accumulate::fp32);
+  EXPECT_EQ(run_of("precision: {parameters: bf16}\n").accumulate, Accumulate::fp32);
+  EXPECT_EQ(run_of("precision: {parameters: bf16, accumulate: fp32}\n").accumulate, Accumulate::fp32);
+  EXPECT_EQ(run_of("precision: {parameters: bf16, accumulate: parameters}\n").accumulate,
+            Accumulate::parameters);
+}
+
 TEST(Resolve, MastersLeftOutAreAWarning) {
   test::Warnings warnings;
   run_of("precision: {parameters: bf16, master: none}\n");

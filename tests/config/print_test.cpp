@@ -31,7 +31,7 @@ const char* const kRuns[] = {
     "loss: {label_smoothing: 0.1, reduction: micro_mean}\noptimizer: {name: adam, betas: [0.8, 0.99], eps: "
     "1e-6}\n"
     "schedule: {name: step, every: 10, factor: 0.3, warmup_updates: 2}\nprecision: {parameters: "
-    "bf16}\nclip_norm: 1\n",
+    "bf16, accumulate: parameters}\nclip_norm: 1\n",
 };
 
 TEST(ToYaml, LoadsAgainToTheSameRunFromAnotherFolder) {

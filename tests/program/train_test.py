@@ -127,6 +127,18 @@ class Train(ProgramTest):
         written = records(self.folder / "run/metrics.jsonl")
         self.assertLess(written[-1]["loss"], written[0]["loss"])
 
+    def test_gradient_sums_in_the_parameters_type_train_with_a_warning_and_half_the_bytes(self):
+        lossy = ("--set", "precision={parameters: bf16, accumulate: parameters}")
+        _, err = self.accrue("train", "run.yaml", "-q", *lossy)
+        self.assertEqual(err.count("bf16 gradient sums, which lose what is small beside the sum so far"), 1)
+        written = records(self.folder / "run/metrics.jsonl")
+        self.assertLess(written[-1]["loss"], written[0]["loss"])
+        sizes = [strict(self.accrue("plan", "run.yaml", "--json", *precision)[0])["memory"]["categories"]["gradients"]
+                 for precision in (lossy, ("--set", "precision={parameters: bf16}"))]
+        self.assertEqual(2 * sizes[0], sizes[1])
+        _, err = self.accrue("verify", "run.yaml", *lossy)
+        self.assertEqual(err.count("bf16 gradient sums, which lose what is small beside the sum so far"), 1)
+
     def test_regression_from_a_csv_file(self):
         rows = ["a,b,y"] + [f"{i / 7},{(i * 3 % 11) / 5},{i / 7 - 2 * (i * 3 % 11) / 5 + 1}" for i in range(200)]
         self.write("line.csv", "\n".join(rows) + "\n")

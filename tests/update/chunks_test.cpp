@@ -13,6 +13,7 @@
 
 #include <limits>
 
+#include "tests/support/warnings.h"
 #include "tests/update/windows.h"
 
 namespace accrue {
@@ -108,14 +109,15 @@ class CountAllocations : public c10::MemoryReportingInfoBase {
   int count = 0;
 };
 
-TEST(Chunks, ItsPassesAllocateNothing) {
+void expect_no_allocation(Accumulate accumulate) {
+  const test::Warnings warnings;
   at::set_num_threads(1);  // the counter is thread-local
-  const auto parameters =
-      parameters_of({at::ones({50'000}), at::ones({8}, at::kBFloat16), at::ones({3}, at::kDouble)});
-  GradientBuffer gradients(parameters);
+  const auto parameters = parameters_of({at::ones({50'000}), at::ones({40'000}, at::kBFloat16),
+                                         at::ones({8}, at::kHalf), at::ones({3}, at::kDouble)});
+  GradientBuffer gradients(parameters, accumulate);
   Updater updater(gradients, AdamW{}, {.clip_norm = 1});
   Window window(gradients);
-  add(window, {at::ones({50'000}), at::ones({8}), at::ones({3}, at::kDouble)});
+  add(window, {at::ones({50'000}), at::ones({40'000}), at::ones({8}), at::ones({3}, at::kDouble)});
   const auto counter = std::make_shared<CountAllocations>();
   {
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
@@ -125,6 +127,14 @@ TEST(Chunks, ItsPassesAllocateNothing) {
     EXPECT_EQ(counter->count, 1) << "the counter does not count";
   }
   at::set_num_threads(2);
+}
+
+TEST(Chunks, ItsPassesAllocateNothing) {
+  expect_no_allocation(Accumulate::fp32);
+}
+
+TEST(Chunks, ItsPassesAllocateNothingForSumsInTheParametersType) {
+  expect_no_allocation(Accumulate::parameters);
 }
 
 }  // namespace

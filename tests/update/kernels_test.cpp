@@ -21,23 +21,27 @@ bool have_avx2() {
   return kernels_named("").name == "avx2";
 }
 
-/// One parameter of any storage with gradient and state, filled from a seed.
-template <class Stored, class Work>
+/// One parameter of any storage with gradient and state, filled from a seed. Sums of uint16_t are made from
+/// the upper halves of floats, which are numbers in bf16 and in fp16.
+template <class Stored, class Work, class Sum = Work>
 struct Memory {
   explicit Memory(unsigned seed) {
     std::mt19937 random(seed);
     std::normal_distribution<double> normal;
     for (int64_t i = 0; i < kSize; ++i) {
-      gradient.push_back(static_cast<Work>(normal(random) * std::exp(3 * normal(random))));
+      gradient.push_back(made<Sum>(normal(random) * std::exp(3 * normal(random))));
       first.push_back(static_cast<Work>(0.1 * normal(random)));
       second.push_back(static_cast<Work>(std::abs(0.01 * normal(random))));
       master.push_back(static_cast<Work>(normal(random)));
-      if constexpr (sizeof(Stored) == 2) {
-        parameter.push_back(
-            static_cast<Stored>(std::bit_cast<uint32_t>(static_cast<float>(normal(random))) >> 16));
-      } else {
-        parameter.push_back(static_cast<Stored>(normal(random)));
-      }
+      parameter.push_back(made<Stored>(normal(random)));
+    }
+  }
+  template <class Element>
+  static Element made(double value) {
+    if constexpr (sizeof(Element) == 2) {
+      return static_cast<Element>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16);
+    } else {
+      return static_cast<Element>(value);
     }
   }
   Slice slice() {
@@ -46,7 +50,8 @@ struct Memory {
   bool operator==(const Memory& other) const = default;
 
   std::vector<Stored> parameter;
-  std::vector<Work> gradient, first, second, master;
+  std::vector<Sum> gradient;
+  std::vector<Work> first, second, master;
 };
 
 constexpr UpdateNumbers kNumbers = {.scale = 1.0 / 3,
@@ -59,17 +64,17 @@ constexpr UpdateNumbers kNumbers = {.scale = 1.0 / 3,
                                     .correction1 = 0.19,
                                     .correction2_root = 0.14};
 
-template <class Stored, class Work>
+template <class Stored, class Work, class Sum = Work>
 void expect_same_bits(Storage storage) {
   for (size_t rule = 0; rule < kNumRules; ++rule) {
-    Memory<Stored, Work> baseline(7);
-    Memory<Stored, Work> avx2(7);
-    const Memory<Stored, Work> before(7);
+    Memory<Stored, Work, Sum> baseline(7);
+    Memory<Stored, Work, Sum> avx2(7);
+    const Memory<Stored, Work, Sum> before(7);
     kernels_named("baseline").write[rule][static_cast<size_t>(storage)](baseline.slice(), kNumbers);
     kernels_named("avx2").write[rule][static_cast<size_t>(storage)](avx2.slice(), kNumbers);
     EXPECT_TRUE(baseline == avx2) << rule;
     EXPECT_NE(baseline.parameter, before.parameter) << rule;
-    EXPECT_EQ(baseline.gradient, std::vector<Work>(kSize, 0)) << rule;
+    EXPECT_EQ(baseline.gradient, std::vector<Sum>(kSize, 0)) << rule;
   }
 }
 
@@ -81,12 +86,21 @@ TEST(Kernels, BaselineAndAvx2GiveTheSameBits) {
   expect_same_bits<uint16_t, float>(Storage::bf16);
   expect_same_bits<uint16_t, float>(Storage::fp16_master);
   expect_same_bits<uint16_t, float>(Storage::fp16);
+  expect_same_bits<uint16_t, float, uint16_t>(Storage::bf16_master_sums);
+  expect_same_bits<uint16_t, float, uint16_t>(Storage::bf16_sums);
+  expect_same_bits<uint16_t, float, uint16_t>(Storage::fp16_master_sums);
+  expect_same_bits<uint16_t, float, uint16_t>(Storage::fp16_sums);
+  const Memory<uint16_t, float> halves(3);
   const Memory<float, double> memory(3);
   for (int64_t size = 0; size < 70; ++size) {
     EXPECT_EQ(kernels_named("baseline").squared_norm_fp32(memory.parameter.data(), size, 0.5),
               kernels_named("avx2").squared_norm_fp32(memory.parameter.data(), size, 0.5));
     EXPECT_EQ(kernels_named("baseline").squared_norm_fp64(memory.gradient.data(), size, 0.5),
               kernels_named("avx2").squared_norm_fp64(memory.gradient.data(), size, 0.5));
+    EXPECT_EQ(kernels_named("baseline").squared_norm_bf16(halves.parameter.data(), size, 0.5),
+              kernels_named("avx2").squared_norm_bf16(halves.parameter.data(), size, 0.5));
+    EXPECT_EQ(kernels_named("baseline").squared_norm_fp16(halves.parameter.data(), size, 0.5),
+              kernels_named("avx2").squared_norm_fp16(halves.parameter.data(), size, 0.5));
   }
 }
 

@@ -7,6 +7,7 @@ accrue_test(update_torch TORCH
   chunks_test.cpp
   flat_optimizer_test.cpp
   golden_test.cpp
+  half_sums_test.cpp
   torch_optimizer_test.cpp
   updater_test.cpp)
 if(TARGET test_update_torch)

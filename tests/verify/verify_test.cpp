@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/errors.h"
+#include "tests/support/warnings.h"
 #include "tests/verify/models.h"
 
 namespace accrue {
@@ -196,6 +197,29 @@ TEST(Verify, HalfPrecisionHasItsOwnBound) {
   EXPECT_EQ(verdict.compute_type, "bf16");
   EXPECT_LT(verdict.float64_difference, 1e-14);
   EXPECT_GT(verdict.whole_distance, 1e-4);  // bf16 was really used
+}
+
+TEST(Verify, SumsInTheParametersTypeThatLoseTermsAreADifference) {
+  const test::Warnings warnings;
+  torch::nn::Sequential net(torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
+  net->to(at::kBFloat16);
+  const Model model = adapt(net, [](torch::nn::Sequential& self, const MicroBatch& micro) {
+    return self->forward(micro["x"].to(self->parameters()[0].scalar_type()));
+  });
+  const Loss mean_output = {.name = "mean output",
+                            .terms = [](const Outputs& outputs, const MicroBatch& micro) -> LossTerms {
+                              return {from_mean(outputs.tensor().mean(), static_cast<double>(micro.size()))};
+                            },
+                            .weigh = {}};
+  VerifyOptions options;
+  options.micro_batch = 1;
+  const Batch ones({{"x", at::ones({512, 1})}});
+  EXPECT_EQ(verify(model, mean_output, ones, options).outcome, Outcome::equal);
+  options.accumulate = Accumulate::parameters;
+  const Verdict verdict = verify(model, mean_output, ones, options);
+  EXPECT_EQ(verdict.outcome, Outcome::different);
+  // 512 additions of 1 stop at 256 in bf16: half of the gradient is lost.
+  EXPECT_NEAR(verdict.split_distance, 0.5, 1e-6);
 }
 
 TEST(Verify, AModelThatCannotRunInFloat64IsComparedAlone) {
