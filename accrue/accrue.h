@@ -21,3 +21,4 @@
 #include "accrue/train/split_step.h"
 #include "accrue/train/stream_step.h"
 #include "accrue/update/updater.h"
+#include "accrue/verify/verify.h"
