@@ -50,7 +50,7 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
     }
     if (is_due(options.checkpoint_every, update)) save();
   }
-  if (hooks.evaluate && evaluated != update) hooks.evaluate(update, epoch);
+  if (hooks.evaluate && evaluated != update && hooks.evaluate(update, epoch)) saved = -1;
   save();
   return LoopEnd::finished;
 }

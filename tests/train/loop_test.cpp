@@ -94,6 +94,13 @@ TEST(Loop, ANewBestIsSaved) {
                                                     "update 3", "evaluate 3", "save 3"}));
 }
 
+TEST(Loop, ANewBestThatIsFoundAtTheEndIsSavedAlthoughThisUpdateWas) {
+  Training training(test::mlp());
+  Trace trace;
+  run(training, {.total_updates = 1, .checkpoint_every = 1, .new_best = true}, trace);
+  EXPECT_EQ(trace.events, (std::vector<std::string>{"update 1", "save 1", "evaluate 1", "save 1"}));
+}
+
 TEST(Loop, AnInterruptFinishesTheUpdateAndSaves) {
   Training training(test::mlp());
   Trace trace;
