@@ -205,6 +205,7 @@ Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Ba
   try {
     backward();
     gradients_.check_views();
+    if (options_.num_micro_steps == num_micro_steps_ + num_skipped_ + 1) check_declared_weights(terms);
   } catch (...) {
     if (num_micro_steps_ + num_skipped_ == 0) terms_.clear();
     if (options_.snapshot) {

@@ -127,7 +127,7 @@ class Window {
   void admit(const LossTerms& terms) const;
   template <class Backward>
   Added run(const LossTerms& terms, std::span<const int64_t> ids, const Backward& backward);
-  void check_declared_weights() const;
+  void check_declared_weights(const LossTerms& last = {}) const;
 
   GradientBuffer& gradients_;
   std::optional<Model> model_;

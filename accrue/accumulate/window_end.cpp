@@ -26,15 +26,16 @@ void Window::close_divided_by(int64_t num_micro_steps) {
   divided_by_ = static_cast<double>(num_micro_steps);
 }
 
-/// The seeds of several terms rest on the declared weights, so they must have come true.
-void Window::check_declared_weights() const {
+/// The seeds of several terms rest on the declared weights, so they must have come true; `last`: terms of the
+/// last micro-step where it is not noted yet.
+void Window::check_declared_weights(const LossTerms& last) const {
   if (options_.reduction != Reduction::exact || num_skipped_ > 0) return;
   for (size_t t = 0; t < terms_.size() && t < options_.term_weights.size(); ++t) {
     const double declared = options_.term_weights[t];
+    const double got = terms_[t].weight + (last.empty() ? 0 : last[t].weight);
     // Sums of counts are exact below 2^53; weights with fractions may round once a micro-step.
-    if (std::abs(declared - terms_[t].weight) > 1e-9 * std::max(std::abs(declared), 1.0)) {
-      fail(message::weights_differ,
-           {{"term", terms_[t].name}, {"declared", declared}, {"got", terms_[t].weight}});
+    if (std::abs(declared - got) > 1e-9 * std::max(std::abs(declared), 1.0)) {
+      fail(message::weights_differ, {{"term", terms_[t].name}, {"declared", declared}, {"got", got}});
     }
   }
 }

@@ -47,7 +47,13 @@ Window::State::State(const Model& model) {
 
 void Window::State::restore() const {
   const c10::NoGradGuard no_grad;
-  for (const auto& [buffer, copy] : buffers_) buffer.detach().copy_(copy);
+  for (const auto& [buffer, copy] : buffers_) {
+    if (buffer.sizes() == copy.sizes()) {
+      buffer.detach().copy_(copy);
+    } else {
+      buffer.set_data(copy.clone());
+    }
+  }
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   generator.set_state(generator_);

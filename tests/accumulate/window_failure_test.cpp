@@ -318,5 +318,38 @@ TEST(WindowChecked, AWindowOfSkippedMicroStepsOnlyHasNoWeight) {
   EXPECT_TRUE(gradients.is_zero());
 }
 
+TEST_F(WindowFailureTest, AMicroStepThatBreaksTheDeclaredWeightsIsNotInTheWindow) {
+  const at::Tensor good = batch_["y"];
+  for (const bool snapshot : {false, true}) {
+    Window window(*gradients_, {.num_micro_steps = 2, .term_weights = {6}, .snapshot = snapshot});
+    add(window, 0);
+    const at::Tensor before = gradients_->flats()[0].clone();
+    EXPECT_ERROR(test::add(window, model_, mse_loss(), batch_.rows(1, 2)), StateError,
+                 "term \"loss\" was declared with weight 6 for the whole window, its micro-steps gave 9; "
+                 "declare the sum over all of them (Loss::weigh)");
+    EXPECT_EQ(window.num_micro_steps(), 1);
+    if (snapshot) {
+      EXPECT_TRUE(same_bits(gradients_->flats()[0], before));
+      add(window, 3);
+      EXPECT_TRUE(window.is_whole());
+    } else {
+      EXPECT_ERROR(add(window, 3), StateError, "cannot add to" + std::string(kBroken));
+    }
+  }
+}
+
+TEST(WindowEnd, PutsBackARunningStatisticOfAnotherShape) {
+  test::SmallModel small = test::mlp();
+  const at::Tensor seen = at::ones({2});
+  small.statistics = {{"seen", seen, {}}};
+  const Model model = small.model();
+  GradientBuffer gradients(model);
+  {
+    const Window window(gradients, model);
+    seen.set_data(at::zeros({5}));
+  }
+  EXPECT_TRUE(same_bits(seen, at::ones({2})));
+}
+
 }  // namespace
 }  // namespace accrue
