@@ -33,6 +33,16 @@ at::Tensor mean_of(const LossTerms& terms) {
   return mean;
 }
 
+void add_weights(std::vector<double>& sums, const Loss& loss, const Batch& part) {
+  if (!loss.weigh) return;
+  const std::vector<double> weights = loss.weigh(part);
+  if (sums.empty()) sums.resize(weights.size());
+  if (weights.size() != sums.size()) {
+    fail(message::weigh_changed, {{"loss", loss.name}, {"got", weights.size()}, {"before", sums.size()}});
+  }
+  for (size_t t = 0; t < weights.size(); ++t) sums[t] += weights[t];
+}
+
 void check_terms(const LossTerms& terms) {
   if (terms.empty()) fail(message::no_terms);
   for (size_t i = 0; i < terms.size(); ++i) {

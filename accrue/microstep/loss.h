@@ -56,6 +56,10 @@ LossTerm from_mean(const at::Tensor& mean, double count);
 /// supervised). Inside a window such a micro-batch simply adds nothing.
 at::Tensor mean_of(const LossTerms& terms);
 
+/// Adds the weight of each term of `part`, where the data alone tell it, to the sums over the parts before it
+/// (empty at first). Throws ArgumentError if `loss` weighs another number of terms than there.
+void add_weights(std::vector<double>& sums, const Loss& loss, const Batch& part);
+
 /// All weights of `terms` as numbers, checked: finite, not negative, a defined 0-dim sum, unique names.
 /// Throws ArgumentError that names the term.
 void check_terms(const LossTerms& terms);

@@ -40,7 +40,8 @@ UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
       window.restart_checked();
       offender = run_groups(window, groups, left_out, measured);
     }
-    if (offender) {
+    const bool any_other = std::count(left_out.begin(), left_out.end(), false) > 1;
+    if (offender && any_other) {
       // Several terms share one division, so their weights change with a group that is left out: begin again.
       left_out[*offender] = true;
       continue;
@@ -76,12 +77,8 @@ std::optional<size_t> SplitStep::run_groups(Window& window, const std::vector<Mi
 std::vector<double> SplitStep::weigh(const std::vector<MicroBatch>& groups,
                                      const std::vector<bool>& left_out) const {
   std::vector<double> sums;
-  if (!loss_.weigh) return sums;
   for (size_t g = 0; g < groups.size(); ++g) {
-    if (left_out[g]) continue;
-    const std::vector<double> weights = loss_.weigh(groups[g]);
-    if (sums.empty()) sums.resize(weights.size());
-    for (size_t t = 0; t < weights.size(); ++t) sums[t] += weights[t];
+    if (!left_out[g]) add_weights(sums, loss_, groups[g]);
   }
   return sums;
 }

@@ -42,17 +42,30 @@ std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
         model_, loss_, micro, *window_,
         {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = micro.ids()}, measured_);
   } catch (...) {
-    if (options_.snapshot) {
-      window_->take_back();
-    } else {
+    if (!options_.snapshot) {
       abandon(micro.ids());
+    } else if (pending() == 0) {
+      window_.reset();
+    } else {
+      window_->take_back();
     }
     throw;
   }
   ++micro_steps_seen_;
-  if (options_.on_micro_step) options_.on_micro_step({pending(), options_.num_micro_steps, added});
+  tell(added);
   if (!window_->is_whole()) return std::nullopt;
   return apply();
+}
+
+/// What the callback throws comes too late for taking the micro-step back.
+void StreamStep::tell(Added added) {
+  if (!options_.on_micro_step) return;
+  try {
+    options_.on_micro_step({pending(), options_.num_micro_steps, added});
+  } catch (...) {
+    abandon({});
+    throw;
+  }
 }
 
 UpdateResult StreamStep::apply() {

@@ -37,8 +37,8 @@ class StreamStep {
   ~StreamStep();
 
   /// One micro-step; a result when it completed a window. On an exception the error is unchanged; with
-  /// `snapshot` only this micro-batch is taken back, else the window is closed unapplied and `lost_ids` names
-  /// its samples.
+  /// `snapshot` only this micro-batch is taken back, else (and after an exception of `on_micro_step`) the
+  /// window is closed unapplied and `lost_ids` names its samples.
   std::optional<UpdateResult> push(const MicroBatch& micro);
   /// The end of an epoch: the tail policy is carried out.
   std::optional<UpdateResult> end_epoch();
@@ -54,6 +54,7 @@ class StreamStep {
 
  private:
   std::optional<UpdateResult> end(bool last);
+  void tell(Added added);
   UpdateResult apply();
   void abandon(const std::vector<int64_t>& failed_ids);
 

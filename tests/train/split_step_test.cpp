@@ -173,6 +173,19 @@ TEST(SplitStep, RefusesWhatCannotBeSplit) {
   EXPECT_THROW(negative(test::random_batch(8)), ArgumentError);
 }
 
+TEST(SplitStep, RefusesALossThatWeighsAnotherNumberOfTermsInSomeMicroBatch) {
+  Training training(test::mlp());
+  Loss loss = mse_loss();
+  loss.weigh = [](const Batch& batch) {
+    return std::vector<double>(batch.size() == 2 ? 2 : 1, static_cast<double>(batch.size()));
+  };
+  SplitStep step(training.model(), loss, training.updater, {.micro_batch = 3});
+  EXPECT_ERROR(
+      step(test::random_batch(8)), ArgumentError,
+      "loss \"mse\" weighed 2 terms in one micro-batch and 1 in another of the same batch; its weigh "
+      "must give one weight a term");
+}
+
 // Policies for what is not finite.
 
 Batch with_nan(int64_t row) {
@@ -267,23 +280,24 @@ TEST(NonFinite, ABadGradientOfAFiniteLossIsFoundByRunningTheWindowAgain) {
   }
 }
 
+Loss two_terms() {
+  return {
+      .name = "two terms",
+      .terms = [](const Outputs& outputs, const MicroBatch& micro) -> LossTerms {
+        const at::Tensor square = outputs.tensor().square();
+        return {{.name = "labelled", .sum = square.sum(), .weight = micro["w"].sum().item<double>()},
+                {.name = "all",
+                 .sum = outputs.tensor().sum(),
+                 .weight = static_cast<double>(micro.size()),
+                 .coefficient = 0.5}};
+      },
+      .weigh =
+          [](const Batch& batch) {
+            return std::vector<double>{batch["w"].sum().item<double>(), static_cast<double>(batch.size())};
+          }};
+}
+
 TEST(NonFinite, SeveralTermsKeepTheirCoefficientsWhenAMicroBatchIsLeftOut) {
-  const auto loss = [] {
-    return Loss{
-        .name = "two terms",
-        .terms = [](const Outputs& outputs, const MicroBatch& micro) -> LossTerms {
-          const at::Tensor square = outputs.tensor().square();
-          return {{.name = "labelled", .sum = square.sum(), .weight = micro["w"].sum().item<double>()},
-                  {.name = "all",
-                   .sum = outputs.tensor().sum(),
-                   .weight = static_cast<double>(micro.size()),
-                   .coefficient = 0.5}};
-        },
-        .weigh =
-            [](const Batch& batch) {
-              return std::vector<double>{batch["w"].sum().item<double>(), static_cast<double>(batch.size())};
-            }};
-  };
   test::seed(8);
   at::Tensor x = at::randn({6, 6});
   const at::Tensor w = at::tensor({1.0F, 2.0F, 3.0F, 1.0F, 1.0F, 4.0F});
@@ -295,14 +309,26 @@ TEST(NonFinite, SeveralTermsKeepTheirCoefficientsWhenAMicroBatchIsLeftOut) {
                           }};
   Training skipping(linear.in_type(at::kFloat), Sgd{.lr = 0.1}, {.non_finite = NonFinite::skip_micro_batch});
   Training rest(linear.in_type(at::kFloat));
-  const UpdateResult result =
-      SplitStep(skipping.model(), loss(), skipping.updater, {.micro_batch = 2})(Batch({{"x", x}, {"w", w}}));
+  const UpdateResult result = SplitStep(skipping.model(), two_terms(), skipping.updater,
+                                        {.micro_batch = 2})(Batch({{"x", x}, {"w", w}}));
   EXPECT_TRUE(result.applied);
   EXPECT_EQ(result.num_skipped, 1);
   const at::Tensor kept = at::tensor({0, 1, 4, 5}, at::kLong);
-  SplitStep(rest.model(), loss(), rest.updater,
+  SplitStep(rest.model(), two_terms(), rest.updater,
             {.micro_batch = 2})(Batch({{"x", x.index_select(0, kept)}, {"w", w.index_select(0, kept)}}));
   EXPECT_TRUE(test::same_bits(skipping.parameters(), rest.parameters()));
+}
+
+TEST(NonFinite, NothingFiniteOfSeveralTermsIsNoUpdateEither) {
+  Training training(test::mlp(), Sgd{.lr = 0.1}, {.non_finite = NonFinite::skip_micro_batch});
+  const at::Tensor before = training.parameters().clone();
+  const Batch batch({{"x", at::full({4, 6}, std::nan(""), at::kFloat)}, {"w", at::ones({4})}});
+  const UpdateResult result =
+      SplitStep(training.model(), two_terms(), training.updater, {.micro_batch = 2})(batch);
+  EXPECT_FALSE(result.applied);
+  EXPECT_EQ(result.reason, "loss is not finite");
+  EXPECT_EQ(result.num_skipped, 2);
+  EXPECT_TRUE(test::same_bits(training.parameters(), before));
 }
 
 TEST(NonFinite, NothingFiniteAtAllIsNoUpdate) {

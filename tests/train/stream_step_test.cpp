@@ -225,6 +225,41 @@ TEST(StreamFailure, WithASnapshotOnlyTheFailedMicroBatchIsTakenBack) {
   }
 }
 
+TEST(StreamFailure, NothingIsLeftToEndAfterAFailedFirstMicroStepThatWasTakenBack) {
+  for (const Tail tail : {Tail::flush, Tail::error, Tail::drop, Tail::carry, Tail::flush_by_k}) {
+    Training training(test::one_weight(), Sgd{.lr = 0.02});
+    const Model model = failing_at(training, 0, std::make_shared<int64_t>(0));
+    StreamStep stream(model, mse_loss(), training.updater,
+                      {.num_micro_steps = 3, .tail = tail, .snapshot = true});
+    EXPECT_THROW(stream.push(test::doubling(1, 2)), std::runtime_error);
+    test::Warnings warnings;
+    EXPECT_FALSE(stream.end_epoch());
+    EXPECT_FALSE(stream.finish());
+    EXPECT_EQ(warnings.texts.size(), 0U);
+    EXPECT_EQ(training.updater.num_windows(), 0);
+  }
+}
+
+TEST(StreamFailure, ACallbackThatThrowsClosesTheWindow) {
+  for (const bool snapshot : {false, true}) {
+    Training training(test::one_weight(), Sgd{.lr = 0.02});
+    bool armed = true;
+    StreamStep stream =
+        make(training,
+             {.num_micro_steps = 2, .snapshot = snapshot, .on_micro_step = [&](const MicroStepEvent& event) {
+                if (armed && event.micro_step == 2) throw std::runtime_error("planted");
+              }});
+    stream.push(test::doubling(1, 2));
+    test::Warnings warnings;
+    EXPECT_THROW(stream.push(test::doubling(1, 2)), std::runtime_error);
+    EXPECT_EQ(stream.lost_ids(), (std::vector<int64_t>{0, 1, 0, 1}));
+    EXPECT_EQ(stream.pending(), 0);
+    armed = false;
+    EXPECT_FALSE(stream.push(test::doubling(1, 2)));
+    EXPECT_TRUE(stream.push(test::doubling(1, 2)));
+  }
+}
+
 TEST(StreamFailure, ANonFiniteMicroBatchIsLeftOutByPolicy) {
   Training training(test::one_weight(), Sgd{.lr = 0.02}, {.non_finite = NonFinite::skip_micro_batch});
   StreamStep stream = make(training, {.num_micro_steps = 3});
