@@ -18,14 +18,7 @@ namespace {
 /// Evaluation mode for a scope; every module's own mode comes back at its end.
 class EvaluationMode {
  public:
-  explicit EvaluationMode(const Model& model) {
-    if (model.keep_mode) {
-      put_back_ = model.keep_mode();
-    } else {
-      put_back_ = [train = model.train, on = model.is_training()] { train(on); };
-    }
-    model.train(false);
-  }
+  explicit EvaluationMode(const Model& model) : put_back_(note_modes(model)) { model.train(false); }
   ~EvaluationMode() { put_back_(); }
   EvaluationMode(const EvaluationMode&) = delete;
   EvaluationMode& operator=(const EvaluationMode&) = delete;
@@ -49,7 +42,7 @@ void add_terms(std::vector<TermSum>& sums, const LossTerms& terms) {
     if (place == sums.end()) {
       place = sums.insert(sums.end(), {.name = term.name, .coefficient = term.coefficient});
     }
-    place->sum += term.sum.item<double>();
+    if (term.counts()) place->sum += term.sum.item<double>();
     place->weight += term.weight;
   }
 }

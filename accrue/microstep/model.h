@@ -54,8 +54,6 @@ struct Model {
   std::function<std::vector<NamedTensor>()> buffers = [] { return std::vector<NamedTensor>{}; };
   std::function<void(bool)> train = [](bool) {};  ///< training mode on or off
   std::function<bool()> is_training = [] { return true; };
-  /// Notes the mode of every module and gives the call that puts it back; without it `is_training` tells all.
-  std::function<std::function<void()>()> keep_mode = {};
   std::function<std::vector<ModuleInfo>()> modules = [] { return std::vector<ModuleInfo>{}; };
   bool takes_offsets = false;  ///< reads end-to-end fields [tokens, ...] with "offsets" [n + 1]
   /// Notes the mode of every module (some may be frozen in evaluation mode); what it gives puts them back.

@@ -38,15 +38,6 @@ Model adapt(Module module, Forward forward, std::string name = "") {
   model.buffers = [module] { return named_tensors(module->named_buffers()); };
   model.train = [module](bool on) mutable { module->train(on); };
   model.is_training = [module] { return module->is_training(); };
-  model.keep_mode = [module]() -> std::function<void()> {
-    auto modules = module->modules();
-    std::vector<bool> modes;
-    for (const auto& part : modules) modes.push_back(part->is_training());
-    return [modules = std::move(modules), modes = std::move(modes)] {
-      // train() reaches the children too: from the root down, each one's own mode is set last.
-      for (size_t i = 0; i < modules.size(); ++i) modules[i]->train(modes[i]);
-    };
-  };
   model.modules = [module] {
     std::vector<ModuleInfo> list;
     for (const auto& item : module->named_modules()) {

@@ -232,6 +232,18 @@ TEST(Evaluate, NanIsAResult) {
   EXPECT_EQ(result.metrics.at(0).second, 0.75);
 }
 
+TEST(Evaluate, ATermWithoutWeightIsLeftOutAsInTraining) {
+  Model model;
+  model.forward = [](const MicroBatch& micro) { return Outputs(micro["x"]); };
+  model.parameters = [] { return std::vector<NamedTensor>{}; };
+  const Loss loss{.name = "masked mean", .terms = [](const Outputs& outputs, const MicroBatch& micro) {
+                    const at::Tensor counted = outputs.tensor().masked_select(micro["y"].gt(0));
+                    return LossTerms{from_mean(counted.mean(), static_cast<double>(counted.numel()))};
+                  }};
+  const Rows data(at::tensor({1.0, 2.0, 3.0, 4.0}), at::tensor({1, 1, 0, 0}, at::kLong));
+  EXPECT_EQ(evaluate(model, loss, {}, data, {.batch_size = 2}).loss, 1.5);
+}
+
 TEST(Evaluate, RefusesWhatGivesNoResult) {
   torch::nn::Linear net(5, 1);
   const Model model = adapt(net);
