@@ -58,10 +58,13 @@ void collect(const Model& model, const Part& part, const Measurement& measured, 
     evidence.parameters.add(parameter.name, parameter.tensor.detach().clone());
   }
   const std::vector<NamedTensor> trainable = trainable_parameters(model);
-  for (size_t i = 0; i < trainable.size(); ++i) {
-    evidence.gradients_whole.add(trainable[i].name, measured.whole.gradients[i]);
-    evidence.gradients_split.add(trainable[i].name, measured.split.gradients[i]);
-  }
+  const auto named = [&](const std::vector<at::Tensor>& gradients) {
+    NamedTensors tensors;
+    for (size_t i = 0; i < gradients.size(); ++i) tensors.add(trainable[i].name, gradients[i]);
+    return tensors;
+  };
+  evidence.gradients_whole = named(measured.whole.gradients);
+  evidence.gradients_split = named(measured.split.gradients);
 }
 
 }  // namespace

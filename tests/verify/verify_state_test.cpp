@@ -157,6 +157,12 @@ TEST(VerifyCoupled, BatchNormalisationThatRefusesOneSampleIsNamed) {
               testing::HasSubstr("the split batch cannot run: Expected more than 1 value"));
   EXPECT_TRUE(std::isnan(verdict.float64_difference));
   EXPECT_TRUE(std::isnan(verdict.loss_accumulated));
+
+  Evidence evidence;
+  options.evidence = &evidence;
+  verify(test::view_of(net), mse_loss(), test::rows_of(8, 4, 2), options);
+  EXPECT_EQ(evidence.gradients_whole.size(), 6U);
+  EXPECT_EQ(evidence.gradients_split.size(), 0U);
 }
 
 TEST(VerifyCoupled, DropoutIsNotClaimedUnlessItDrawsNothing) {
