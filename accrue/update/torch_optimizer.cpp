@@ -6,6 +6,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <cmath>
+#include <limits>
 #include <sstream>
 #include <unordered_set>
 
@@ -14,6 +15,8 @@
 
 namespace accrue {
 namespace {
+
+constexpr double kNoRate = std::numeric_limits<double>::quiet_NaN();  // equal to none
 
 bool is_half_type(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf;
@@ -64,18 +67,27 @@ void TorchOptimizer::check_parameters() const {
 }
 
 void TorchOptimizer::read_rates() {
-  const auto& groups = optimizer_->param_groups();
-  for (size_t group = 0; group < groups.size(); ++group) {
+  const size_t num_groups = optimizer_->param_groups().size();
+  rates_.resize(num_groups, {kNoRate, kNoRate});
+  for (size_t group = 0; group < num_groups; ++group) {
     try {
-      rates_.push_back(groups[group].options().get_lr());
+      const double base = base_rate(group);
+      rates_[group] = {base, optimizer_->param_groups()[group].options().get_lr()};
     } catch (const c10::Error&) {
       fail(message::torch_optimizer_without_rate, {{"group", group}});
     }
   }
 }
 
+double TorchOptimizer::base_rate(size_t group) const {
+  const double now = optimizer_->param_groups()[group].options().get_lr();
+  return now == rates_[group].last ? rates_[group].base : now;
+}
+
 void TorchOptimizer::prepare() {
   if (broken_) fail(message::torch_optimizer_broken);
+  if (optimizer_->param_groups().size() != rates_.size()) check_parameters();
+  read_rates();
   const c10::NoGradGuard no_grad;
   const auto& entries = gradients_.entries();
   copies_.resize(entries.size());
@@ -121,7 +133,8 @@ void TorchOptimizer::write(const WritingOptions& options) {
   }
   auto& groups = optimizer_->param_groups();
   for (size_t group = 0; group < groups.size(); ++group) {
-    groups[group].options().set_lr(rates_[group] * options.schedule_factor);
+    rates_[group].last = rates_[group].base * options.schedule_factor;
+    groups[group].options().set_lr(rates_[group].last);
   }
   try {
     install_narrow_gradients(options);

@@ -25,7 +25,7 @@ class TorchOptimizer : public WritingPass {
 
   void prepare() override;
   void write(const WritingOptions& options) override;
-  double learning_rate() const override { return rates_[0]; }
+  double learning_rate() const override { return base_rate(0); }
   int64_t state_bytes() const override;
   NamedTensors state() const override;
   void load_state(const NamedTensors& tensors) override;
@@ -33,6 +33,8 @@ class TorchOptimizer : public WritingPass {
  private:
   void check_parameters() const;
   void read_rates();
+  /// The rate of a group before the schedule: the one known, unless another was set on the optimizer since.
+  double base_rate(size_t group) const;
   /// Gradients of half-precision parameters in the parameter's type while the optimizer runs, or the views
   /// again.
   void install_narrow_gradients(const WritingOptions& options);
@@ -41,7 +43,11 @@ class TorchOptimizer : public WritingPass {
 
   GradientBuffer& gradients_;
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
-  std::vector<double> rates_;       // one a group, before the schedule
+  struct Rate {
+    double base = 0;  // before the schedule
+    double last = 0;  // what the optimizer was given, or had
+  };
+  std::vector<Rate> rates_;         // one a group
   std::vector<at::Tensor> copies_;  // of the parameters before the update
   bool broken_ = false;
 };

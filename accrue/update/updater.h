@@ -57,7 +57,8 @@ class Updater {
   /// Throws ConfigError for impossible values and for groups (see ParameterGroup).
   Updater(GradientBuffer& gradients, const OptimizerOptions& optimizer, const UpdateOptions& options = {});
   /// Around any torch optimizer (slower: a pass to divide and clip, then its own loop). Throws ArgumentError
-  /// if its parameters are not the buffer's. The learning rates it has now are what the schedule multiplies.
+  /// if its parameters are not the buffer's. The learning rates it has now, or that are set on it later, are
+  /// what the schedule multiplies.
   Updater(GradientBuffer& gradients, std::shared_ptr<torch::optim::Optimizer> optimizer,
           const UpdateOptions& options = {});
   ~Updater();

@@ -96,6 +96,33 @@ TEST(TorchOptimizer, TheScheduleMultipliesEachGroupsRate) {
   EXPECT_EQ(parameters[1].tensor.item<double>(), -2);
 }
 
+TEST(TorchOptimizer, ARateThatIsSetOnItLaterIsWhatTheScheduleMultiplies) {
+  const auto parameters = parameters_of({at::zeros({1})});
+  GradientBuffer gradients(parameters);
+  auto optimizer = std::make_shared<torch::optim::SGD>(tensors_of(parameters), torch::optim::SGDOptions(1.0));
+  Updater updater(gradients, optimizer, {.schedule = {.warmup_updates = 3}});
+  EXPECT_EQ(update_once(updater, {at::ones({1})}).lr, 0.25);
+  optimizer->param_groups()[0].options().set_lr(4.0);
+  EXPECT_EQ(updater.learning_rate(), 2.0);
+  EXPECT_EQ(update_once(updater, {at::ones({1})}).lr, 2.0);
+  EXPECT_EQ(parameters[0].tensor.item<double>(), -2.25);
+  EXPECT_EQ(update_once(updater, {at::ones({1})}).lr, 3.0);
+}
+
+TEST(TorchOptimizer, AGroupThatIsAddedLaterIsLookedAt) {
+  const auto parameters = parameters_of({at::zeros({1})});
+  GradientBuffer gradients(parameters);
+  auto optimizer = std::make_shared<torch::optim::SGD>(tensors_of(parameters), torch::optim::SGDOptions(1.0));
+  Updater updater(gradients, optimizer);
+  optimizer->add_param_group(torch::optim::OptimizerParamGroup({at::zeros({2})}));
+  EXPECT_TRUE(update_once(updater, {at::ones({1})}).applied);
+  EXPECT_EQ(parameters[0].tensor.item<double>(), -1);
+  optimizer->add_param_group(torch::optim::OptimizerParamGroup({at::zeros({3}).set_requires_grad(true)}));
+  EXPECT_ERROR(update_once(updater, {at::ones({1})}), ArgumentError,
+               "the torch optimizer has a trainable parameter (group 2, position 0, shape [3]) that the "
+               "gradient buffer has not; make both from the same parameters");
+}
+
 TEST(TorchOptimizer, HalfPrecisionParametersGetGradientsOfTheirType) {
   test::Warnings warnings;
   const auto parameters = parameters_of({at::ones({2}, at::kBFloat16)});
