@@ -61,13 +61,7 @@ class Reach {
 WindowOptions window_options(const Loss& loss, const std::vector<MicroBatch>& groups, Reduction reduction) {
   WindowOptions options;
   options.reduction = reduction;
-  if (!loss.weigh) return options;
-  std::vector<double>& sums = options.term_weights;
-  for (const MicroBatch& group : groups) {
-    const std::vector<double> weights = loss.weigh(group);
-    if (sums.empty()) sums.resize(weights.size());
-    for (size_t t = 0; t < weights.size(); ++t) sums[t] += weights[t];
-  }
+  for (const MicroBatch& group : groups) add_weights(options.term_weights, loss, group);
   return options;
 }
 
