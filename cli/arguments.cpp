@@ -2,6 +2,7 @@
 #include "cli/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "accrue/base/messages/cli.h"
 #include "accrue/base/nearest.h"
@@ -93,6 +94,9 @@ std::vector<std::string> command_names(CLI::App& app) {
   const std::string command = app.get_subcommands().front()->get_name();
   const std::vector<std::string> extras = app.remaining(true);
   if (!extras.empty()) {
+    const auto resume = std::find(words.begin(), words.end(), "--resume");
+    if (resume != words.end() && resume + 1 != words.end() && resume[1] == extras.back())
+      fail(message::resume_folder_apart, {{"got", extras.back()}});
     const std::vector<std::string> names = option_names(app);
     const std::string name = extras.back().substr(0, extras.back().find('='));
     fail(message::unknown_argument,
@@ -104,6 +108,17 @@ std::vector<std::string> command_names(CLI::App& app) {
     fail(message::option_without_value, {{"option", what.substr(0, what.find(':'))}, {"command", command}});
   }
   fail(message::usage, {{"what", error.what()}, {"command", command}});
+}
+
+/// An empty value is most often a variable of the shell that is not set: left out, it would be a default that
+/// nobody asked for.
+void check_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (std::find(values.begin(), values.end(), "") == values.end()) continue;
+    const bool resume = option->check_lname(kResumeFrom + 2);
+    fail(message::option_empty, {{"option", resume ? "--resume=" : option->get_name()}});
+  }
 }
 
 void finish(Arguments& arguments, const Flags& flags) {
@@ -188,6 +203,7 @@ Arguments parse(const std::vector<std::string>& words) {
     arguments.command.clear();
     return arguments;
   }
+  check_values(*app.get_subcommands().front());
   finish(arguments, flags);
   return arguments;
 }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "accrue/base/error.h"
@@ -71,9 +77,35 @@ int guarded(const std::function<int()>& body) {
   }
 }
 
+/// Keeps files of ours from taking the numbers of streams that the caller closed: what is meant for a stream
+/// would be written into them. Writing to a closed stream still fails.
+void fill_closed_streams() {
+  for (int descriptor = ::open("/dev/null", O_RDONLY); descriptor >= 0; descriptor = ::dup(descriptor)) {
+    if (descriptor <= STDERR_FILENO) continue;
+    ::close(descriptor);
+    return;
+  }
+}
+
+/// `code`, once all results are out. A reader that has left (`| head`) ends a program without a word.
+int delivered(int code) {
+  std::cout.flush();
+  if (std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  // The reason of an earlier failure is gone; another byte gets the same answer.
+  const int error_number = ::write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
+  if (error_number == EPIPE) {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  accrue::fail(accrue::message::output_lost, {{"reason", std::generic_category().message(error_number)}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  fill_closed_streams();
+  // A terminal or pipe that goes away must not end a run.
+  std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
-  return guarded([&words] { return run(accrue::cli::parse(words)); });
+  return guarded([&words] { return delivered(run(accrue::cli::parse(words))); });
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands beside train: their output, exit codes and refusals."""
 import json
+import subprocess
 import unittest
 
-from support import DIGITS, ProgramTest, strict
+from support import DIGITS, PROGRAM, ProgramTest, strict
 
 
 class Commands(ProgramTest):
@@ -55,6 +56,24 @@ class Commands(ProgramTest):
     def test_verify_says_different_of_a_mean_of_means(self):
         out, _ = self.accrue("verify", "run.yaml", "--json", "--set", "loss.reduction=micro_mean", code=1)
         self.assertEqual(strict(out)["verdict"], "different")
+
+    def shell(self, line):
+        """Runs a line of bash in which $accrue is the program; gives exit code, output and errors."""
+        done = subprocess.run(["bash", "-c", line], cwd=self.folder, env=self.environment(accrue=PROGRAM),
+                              capture_output=True, text=True, timeout=300, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_results_that_cannot_be_written_are_an_error(self):
+        for words in ("--help", "schema", "init", "doctor --json", "plan run.yaml --json", "check run.yaml --print"):
+            for place, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
+                code, _, err = self.shell(f"$accrue {words} {place}")
+                self.assertEqual(code, 1, words)
+                self.assertIn(f"standard output: {reason}", err)
+                self.assertIn("[cli.output_lost]", err)
+
+    def test_a_reader_that_leaves_early_hears_no_complaint(self):
+        _, out, err = self.shell("$accrue schema | head -n 1; exit 0")
+        self.assertEqual((out, err), ("{\n", ""))
 
     def test_verify_changes_nothing_on_disk(self):
         before = sorted(path.name for path in self.folder.iterdir())

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `accrue train` writes, and that the split, evaluation and place do not change it."""
+import subprocess
 import unittest
 
-from support import DIGITS, ProgramTest, records, strict
+from support import DIGITS, PROGRAM, ProgramTest, records, strict
 
 FIELDS = """update epoch samples tokens padded_tokens num_micro_steps micro_sizes loss terms weight grad_norm
 clip_factor lr applied reason samples_per_second tokens_per_second padded_tokens_per_second last_micro_loss seconds
@@ -92,6 +93,17 @@ class Train(ProgramTest):
         self.assertIn("micro-step 1 of 3: accumulated", err)
         self.assertIn("micro-step 2 of 3: accumulated", err)
         self.assertIn("updated", err)
+
+    def test_a_run_survives_its_readers(self):
+        streams = "exec 2> >(head -n 1 >&2); sleep 0.1"
+        for number, line in enumerate((f"{streams}; $accrue train run.yaml", "$accrue train run.yaml 2>/dev/full",
+                                       "$accrue train run.yaml <&- >&- 2>&-")):
+            done = subprocess.run(["bash", "-c", f"{line} --output-dir run{number}"], cwd=self.folder,
+                                  env=self.environment(accrue=PROGRAM), capture_output=True, timeout=300, check=False)
+            self.assertEqual(done.returncode, 0, line)
+            self.assertEqual([record["update"] for record in records(self.folder / f"run{number}/metrics.jsonl")],
+                             list(range(1, 25)), line)
+            self.assertEqual(len(records(self.folder / f"run{number}/eval.jsonl")), 1, line)
 
     def test_no_colour_and_no_live_line_where_nobody_looks(self):
         _, err = self.accrue("train", "run.yaml")
