@@ -3,6 +3,7 @@
 
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <mutex>
@@ -81,6 +82,7 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters, Accum
       continue;
     }
     if (!parameter.tensor.is_leaf()) fail(message::parameter_not_leaf, {{"name", parameter.name}});
+    if (parameter.tensor.is_inference()) fail(message::parameter_inference, {{"name", parameter.name}});
     check_dense(parameter);
     const std::pair kind(parameter.tensor.device(), sum_type(parameter, accumulate));
     const auto flat = static_cast<size_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
@@ -99,6 +101,7 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters, Accum
       fail(message::parameter_held, {{"name", entry.name}});
     }
   }
+  const c10::InferenceMode normal(false);
   const c10::NoGradGuard no_grad;
   for (size_t i = 0; i < kinds.size(); ++i) {
     flats_.push_back(at::zeros({lengths[i]}, at::TensorOptions(kinds[i].first).dtype(kinds[i].second)));
@@ -106,12 +109,15 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters, Accum
   for (Entry& entry : entries_) {
     entry.view =
         flats_[entry.flat].as_strided(entry.parameter.sizes(), entry.parameter.strides(), entry.offset);
-    entry.parameter.mutable_grad() = entry.view;
-    held_parameters().insert(entry.parameter.unsafeGetTensorImpl());
   }
   zero_versions_.resize(flats_.size());
   mark_zero();
   warn_of_lost_terms(entries_);
+  // Last: after an exception there is no destructor that would let the parameters go.
+  for (Entry& entry : entries_) {
+    entry.parameter.mutable_grad() = entry.view;
+    held_parameters().insert(entry.parameter.unsafeGetTensorImpl());
+  }
 }
 
 GradientBuffer::~GradientBuffer() {

@@ -37,8 +37,8 @@ class GradientBuffer {
   explicit GradientBuffer(const Model& model, Accumulate accumulate = Accumulate::fp32)
       : GradientBuffer(model.parameters(), accumulate) {}
   /// From a list; entries without requires_grad get no buffer. Throws ModelError for a parameter that is not
-  /// dense, is computed from others, or has another type than float64, fp32, bf16, fp16, StateError for one
-  /// that another buffer holds, ArgumentError for none at all.
+  /// dense, is computed from others, was made in inference mode, or has another type than float64, fp32,
+  /// bf16, fp16, StateError for one that another buffer holds, ArgumentError for none at all.
   explicit GradientBuffer(const std::vector<NamedTensor>& parameters,
                           Accumulate accumulate = Accumulate::fp32);
   /// From a torch module.

@@ -2,10 +2,15 @@
 #include "accrue/accumulate/gradient_buffer.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
+#include <stdexcept>
 
+#include "accrue/accumulate/window.h"
+#include "accrue/base/log.h"
 #include "tests/support/errors.h"
 #include "tests/support/models.h"
 
@@ -272,6 +277,33 @@ TEST(GradientBuffer, VersionsGrowWithEveryWrite) {
   EXPECT_TRUE(gradients.is_zero());
   w.grad().add_(1);
   EXPECT_FALSE(gradients.is_zero());
+}
+
+TEST(GradientBuffer, OfParametersMadeInInferenceModeIsRefused) {
+  std::vector<NamedTensor> made_inside;
+  const std::vector<NamedTensor> made_outside = {{"w", parameter(at::ones({2})), {}}};
+  std::unique_ptr<GradientBuffer> gradients;
+  {
+    const c10::InferenceMode inference;
+    made_inside = {{"w", at::ones({2}).set_requires_grad(true), {}}};
+    EXPECT_ERROR(GradientBuffer{made_inside}, ModelError,
+                 "parameter \"w\" was made in inference mode, so nothing can be trained through it; make the "
+                 "model outside of c10::InferenceMode");
+    gradients = std::make_unique<GradientBuffer>(made_outside);
+  }
+  Window window(*gradients);
+  window.add({{.sum = made_outside[0].tensor.sum(), .weight = 1}});
+  EXPECT_TRUE(same_bits(gradients->flats()[0], at::ones({2})));
+}
+
+TEST(GradientBuffer, ThatCouldNotBeMadeHoldsNothing) {
+  const std::vector<NamedTensor> parameters = {
+      {"w", at::ones({2}, at::kBFloat16).set_requires_grad(true), {}}};
+  const LogSink before = set_warning_sink([](const std::string&) { throw std::runtime_error("no sink"); });
+  EXPECT_THROW(GradientBuffer(parameters, Accumulate::parameters), std::runtime_error);
+  set_warning_sink(before);
+  EXPECT_FALSE(parameters[0].tensor.grad().defined());
+  EXPECT_EQ(GradientBuffer(parameters).num_elements(), 2);
 }
 
 }  // namespace
