@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
@@ -32,6 +33,21 @@ void warn_without_masters(const GradientBuffer& gradients) {
     warn(message::no_masters, {{"count", num_fp16}, {"dtype", "fp16"}, {"relative", "0.02 %"}});
 }
 
+/// The largest number that every parameter's type of work can hold.
+double largest_number(const GradientBuffer& gradients) {
+  const auto& entries = gradients.entries();
+  const bool wide = std::all_of(entries.begin(), entries.end(), [](const GradientBuffer::Entry& entry) {
+    return entry.parameter.scalar_type() == at::kDouble;
+  });
+  return wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+}
+
+std::string divided_by(double weight) {
+  std::ostringstream text;
+  text << "the type of the update once it is divided by the weight " << weight;
+  return text.str();
+}
+
 void check_options(const OptimizerOptions* optimizer, const UpdateOptions& options) {
   Problems problems;
   if (optimizer != nullptr) check_optimizer(problems, *optimizer);
@@ -47,7 +63,11 @@ void check_options(const OptimizerOptions* optimizer, const UpdateOptions& optio
 class Updater::Impl {
  public:
   Impl(GradientBuffer& gradients, const UpdateOptions& options)
-      : gradients_(gradients), options_(options), kernels_(kernels()), chunks_(gradients) {}
+      : gradients_(gradients),
+        options_(options),
+        kernels_(kernels()),
+        largest_(largest_number(gradients)),
+        chunks_(gradients) {}
 
   void use(const OptimizerOptions& optimizer) {
     pass_ = std::make_unique<FlatOptimizer>(gradients_, chunks_, kernels_, optimizer, options_);
@@ -171,7 +191,8 @@ class Updater::Impl {
     });
     const bool loss_finite = bad_term == result.terms.end();
     if (reading.finite) result.grad_norm = reading.norm / result.weight;
-    if (loss_finite && reading.finite) {
+    const bool finite = reading.finite && result.grad_norm <= largest_ && 1 / result.weight <= largest_;
+    if (loss_finite && finite) {
       if (options_.clip_norm)
         result.clip_factor = std::min(1.0, *options_.clip_norm / (result.grad_norm + 1e-6));
       return;
@@ -179,7 +200,9 @@ class Updater::Impl {
     result.reason = loss_finite ? "gradient is not finite" : "loss is not finite";
     if (options_.non_finite != NonFinite::stop) return;
 
-    const std::string names = reading.finite ? "" : chunks_.non_finite_names();
+    const std::string names = finite           ? ""
+                              : reading.finite ? divided_by(result.weight)
+                                               : chunks_.non_finite_names();
     window.mark_skipped();
     if (loss_finite) {
       fail(message::gradient_not_finite,
@@ -196,6 +219,7 @@ class Updater::Impl {
   GradientBuffer& gradients_;
   UpdateOptions options_;
   const Kernels& kernels_;
+  double largest_;  // beyond it a divided gradient is not finite although its sum is
   Chunks chunks_;
   std::unique_ptr<WritingPass> pass_;
   std::optional<ScheduleOptions> resolved_;

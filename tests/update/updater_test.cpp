@@ -2,6 +2,7 @@
 #include "accrue/update/updater.h"
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
@@ -330,6 +331,28 @@ TEST(Updater, StopsAtANonFiniteGradientNamingParametersAndWhatToDo) {
   EXPECT_TRUE(is_clean(gradients));
   EXPECT_EQ(updater.num_windows(), 0);
   EXPECT_TRUE(update_once(updater, zeros).applied);
+}
+
+TEST(Updater, AGradientThatItsWeightDividesOutOfTheTypeIsNotFinite) {
+  // At 1e-41 one over the weight has no fp32; at 1e-20 it has, and the gradient divided by it has none.
+  for (const auto& [value, weight] : {std::pair{0.0, 1e-41}, {1e30, 1e-20}}) {
+    const auto parameters = parameters_of({at::ones({2})});
+    GradientBuffer gradients(parameters);
+    Updater updater(gradients, Sgd{.lr = 0.1});
+    EXPECT_ERROR(
+        update_once(updater, {at::full({2}, value)}, weight), NumericError,
+        "update 1: the gradient is not finite in the type of the update once it is divided by the "
+        "weight " +
+            std::string(weight == 1e-41 ? "1e-41" : "1e-20") +
+            "; parameters and optimizer state are those before this window; look at its samples and at "
+            "the learning rate (0.1), or set train.non_finite to skip_update or skip_micro_batch");
+    EXPECT_TRUE(at::equal(parameters[0].tensor, at::ones({2})));
+    EXPECT_TRUE(gradients.is_zero());
+  }
+  const auto wide = parameters_of({at::ones({2}, at::kDouble)});
+  GradientBuffer gradients(wide);
+  Updater updater(gradients, Sgd{.lr = 0.1});
+  EXPECT_TRUE(update_once(updater, {at::full({2}, 1e30, at::kDouble)}, 1e-20).applied);
 }
 
 TEST(Updater, AllMicroBatchesLeftOutIsNoUpdate) {
