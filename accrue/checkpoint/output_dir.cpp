@@ -97,6 +97,10 @@ OutputDir::OutputDir(fs::path path, Existing existing) : path_(std::move(path)) 
     fail(message::output_dir_not_folder, {{"path", path_.string()}});
   try {
     lock_ = ::open((path_ / kLock).c_str(), O_RDWR | O_CLOEXEC);
+    const int error_number = errno;
+    if (existing != Existing::refuse && lock_ < 0 && error_number != ENOENT && error_number != ENOTDIR)
+      fail(message::output_dir_unwritable,
+           {{"path", path_.string()}, {"reason", std::generic_category().message(error_number)}});
     if (lock_ >= 0) take_lock(lock_, path_);
     check(existing);
     if (lock_ < 0) open_lock();

@@ -87,6 +87,7 @@ TrainingState capture(const Model& model, const Updater& updater, const Sampler&
   state.optimizer = updater.state();
   state.generator_state = default_generator_state();
   state.sampler = sampler.position();
+  state.data_size = sampler.num_samples();
   state.update = updater.num_windows();
   state.epoch = state.sampler.epoch;
   return state;
@@ -101,6 +102,9 @@ void restore(const TrainingState& state, Model& model, Updater& updater, Sampler
   if (!is_alike(state.generator_state, generator_state))
     problems.add(message::checkpoint_generator,
                  {{"got", kind_of(state.generator_state)}, {"needed", kind_of(generator_state)}});
+  if (state.data_size != 0 && state.data_size != sampler.num_samples())
+    problems.add(message::checkpoint_data_size,
+                 {{"got", sampler.num_samples()}, {"needed", state.data_size}});
   Sampler restored = sampler;
   try {
     restored.restore(state.sampler);

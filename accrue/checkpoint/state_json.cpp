@@ -39,6 +39,7 @@ Json to_json(const TrainingState& state) {
       {"update", state.update},
       {"epoch", state.epoch},
       {"samples", state.samples},
+      {"data_size", state.data_size},
       {"sampler", {{"epoch", sampler.epoch}, {"offset", sampler.offset}, {"dropped", sampler.dropped}}},
       {"optimizer", {{"updates", state.optimizer.num_updates}, {"windows", state.optimizer.num_windows}}},
       {"micro_sizes", state.micro_sizes},
@@ -56,6 +57,7 @@ StateEntries from_json(const Json& json) {
   json.at("update").get_to(state.update);
   json.at("epoch").get_to(state.epoch);
   json.at("samples").get_to(state.samples);
+  json.at("data_size").get_to(state.data_size);
   const Json& sampler = json.at("sampler");
   sampler.at("epoch").get_to(state.sampler.epoch);
   sampler.at("offset").get_to(state.sampler.offset);

@@ -32,7 +32,8 @@ struct TrainingState {
   OptimizerState optimizer;
   at::Tensor generator_state;  ///< [bytes] u8, of the default CPU generator
   SamplerPosition sampler;
-  int64_t update = 0;  ///< records written so far (skipped updates counted)
+  int64_t data_size = 0;  ///< samples of the training data; 0: not known
+  int64_t update = 0;     ///< records written so far (skipped updates counted)
   int64_t epoch = 0;
   int64_t samples = 0;               ///< used by those updates
   std::vector<int64_t> micro_sizes;  ///< samples of each micro-step of the run's plan

@@ -48,6 +48,9 @@ at::Tensor field_of(const NamedTensors& fields, const std::string& name, const s
          {{"path", path}, {"name", name}, {"names", join(names)}, {"hint", did_you_mean(name, names)}});
   }
   if (tensor->dim() == 0) fail(message::tensor_data_scalar, {{"where", path}, {"name", name}});
+  if (tensor->numel() == 0 && tensor->size(0) > 0)
+    fail(message::load_field_empty,
+         {{"path", path}, {"name", name}, {"got", nlohmann::json(tensor->sizes().vec()).dump()}});
   return *tensor;
 }
 
@@ -132,16 +135,17 @@ void check_classes(const TensorData& data, const std::string& path, const std::s
   const std::span<const int64_t> ids = class_ids(data, target);
   for (size_t sample = 0; sample < ids.size(); ++sample)
     if (ids[sample] < 0 || ids[sample] >= num_classes)
-      fail(message::load_class_range, {{"path", path},
-                                       {"name", target},
-                                       {"sample", sample},
-                                       {"got", ids[sample]},
-                                       {"last", num_classes - 1}});
+      fail(ids[sample] < 0 ? message::load_negative_class : message::load_class_range,
+           {{"path", path},
+            {"name", target},
+            {"sample", sample},
+            {"got", ids[sample]},
+            {"last", num_classes - 1}});
 }
 
 int64_t count_classes(const TensorData& data, const std::string& path, const std::string& target) {
   const std::span<const int64_t> ids = class_ids(data, target);
-  const int64_t largest = *std::max_element(ids.begin(), ids.end());
+  const int64_t largest = std::max<int64_t>(*std::max_element(ids.begin(), ids.end()), 0);
   if (largest >= kMostClasses)
     fail(message::load_too_many_classes,
          {{"path", path}, {"name", target}, {"got", largest}, {"limit", kMostClasses}});

@@ -80,10 +80,14 @@ void fit_categories(const CsvTable& table, size_t column, const Survey& found, C
 void fit_numbers(const CsvTable& table, size_t column, std::span<const int64_t> rows,
                  ColumnTransform& transform) {
   std::vector<double> values;
+  bool all_empty = true;
   for (const int64_t row : rows) {
+    all_empty = all_empty && table.cell(row, column).empty();
     const CellNumber number = parse_number(table.cell(row, column));
     if (number.kind == CellNumber::Kind::finite) values.push_back(number.value);
   }
+  // Cells beyond fp32 are listed with all others, when the table is applied.
+  if (values.empty() && !all_empty) return;
   if (values.empty()) fail(message::table_no_values, {{"path", table.path()}, {"name", transform.name}});
   const auto count = static_cast<double>(values.size());
   double sum = 0;

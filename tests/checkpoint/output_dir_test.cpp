@@ -55,6 +55,18 @@ TEST(OutputDir, IsMadeWithItsParents) {
   EXPECT_EQ(test::read_file((out / "run.lock").string()), this_process() + "\n");
 }
 
+TEST(OutputDir, ALockThatCannotBeOpenedIsNoMissingLock) {
+  const fs::path out = test::fresh_folder();
+  fs::create_directories(out / "run.lock");
+  test::write_file((out / "config.yaml").string(), "of a run");
+  for (const Existing existing : {Existing::overwrite, Existing::resume})
+    EXPECT_ERROR(OutputDir(out, existing), ConfigError,
+                 "output_dir " + out.string() +
+                     " cannot be written: Is a directory; check its permissions and free space, or choose "
+                     "another output_dir");
+  EXPECT_TRUE(fs::exists(out / "config.yaml"));
+}
+
 TEST(OutputDir, AnEmptyOneIsTakenAndOneThatOnlyHoldsALockToo) {
   const fs::path out = test::fresh_folder();
   { const OutputDir dir(out, Existing::refuse); }

@@ -84,6 +84,7 @@ TEST(Restore, EverythingThatDoesNotFitIsListedAndNothingChanges) {
                    {"norm.num_batches_tracked", at::zeros({}, at::kLong)}};
   state.generator_state = at::zeros({16}, at::kByte);
   state.sampler = {.epoch = 0, .offset = 11, .dropped = 0};
+  state.data_size = 12;
   test::Trained resumed(2);
   TrainingState before = resumed.state();
   for (const NamedTensor& weight : resumed.small.weights) ASSERT_TRUE(weight.tensor.defined());
@@ -97,6 +98,9 @@ TEST(Restore, EverythingThatDoesNotFitIsListedAndNothingChanges) {
       "the state of the random generator is Byte [16] in the checkpoint and Byte [" +
           std::to_string(before.generator_state.numel()) +
           "] in this LibTorch; resume with the LibTorch that wrote it\n"
+          "the training data have 10 samples now and had 12 when the checkpoint was saved; put the data "
+          "back, "
+          "or start anew with another output_dir\n"
           "the saved data position (epoch 0, sample 11) does not fit 10 samples; resume with the data of the "
           "saved run");
   test::expect_same(resumed.state(), before);

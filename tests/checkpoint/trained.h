@@ -77,6 +77,7 @@ inline void expect_same(const TrainingState& got, const TrainingState& expected)
   EXPECT_EQ(got.optimizer.num_windows, expected.optimizer.num_windows);
   EXPECT_TRUE(same_bits(got.generator_state, expected.generator_state));
   EXPECT_EQ(got.sampler, expected.sampler);
+  EXPECT_EQ(got.data_size, expected.data_size);
   EXPECT_EQ(got.update, expected.update);
   EXPECT_EQ(got.epoch, expected.epoch);
   EXPECT_EQ(got.samples, expected.samples);

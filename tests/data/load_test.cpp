@@ -208,6 +208,10 @@ TEST(LoadFields, WrongFieldsAreExplained) {
           ": field \"x\" has 4 samples and field \"y\" has 3; all fields need the same first dimension");
   refused({{"x", at::zeros({})}, {"y", y}}, true,
           ": field \"x\" has no first dimension that counts the samples; every field needs one");
+  refused({{"x", at::zeros({3, 0})}, {"y", y}}, true,
+          ": field \"x\" has the shape [3,0] and so no value; each sample needs at least one");
+  refused({{"x", x}, {"y", at::full({3}, -1, at::kLong)}}, true,
+          ": target \"y\" of sample 0 is -1; a class id of at least 0 is needed");
   refused({{"x", x.to(at::kComplexFloat)}, {"y", y}}, true,
           ": field \"x\" has the type ComplexFloat; real numbers are needed");
   refused({{"x", x}, {"y", y.to(at::kComplexFloat)}}, false,
@@ -219,7 +223,7 @@ TEST(LoadFields, WrongFieldsAreExplained) {
   refused({{"x", x}, {"y", at::zeros({3, 2, 2})}}, false,
           ": target \"y\" has the shape [3,2,2]; [n] or [n, k] is needed");
   refused({{"x", x}, {"y", at::tensor({0, -100, 2}, at::kLong)}}, true,
-          ": target \"y\" of sample 1 is -100; a class id from 0 to 2 is needed");
+          ": target \"y\" of sample 1 is -100; a class id of at least 0 is needed");
   refused(
       {{"x", x}, {"y", at::tensor({0, 5000000, 2}, at::kLong)}}, true,
       ": target \"y\" holds the class id 5000000; ids below 1000000 are needed: number the classes from 0");

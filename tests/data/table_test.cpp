@@ -126,6 +126,14 @@ TEST(Table, EveryOddCellIsListedAtOnce) {
                "t.csv:6: the cell in column 3 (\"y\") is \"inf\"; a finite number within fp32 is needed");
 }
 
+TEST(Table, OddCellsAreListedAlsoWhereAColumnHasNoOthers) {
+  const std::string text = "a,b,y\n1e400,,1\ninf,2,2\n";
+  EXPECT_ERROR(arrays_of(fit(text), text), DataError,
+               "t.csv:2: the cell in column 1 (\"a\") is \"1e400\"; a finite number within fp32 is needed\n"
+               "t.csv:3: the cell in column 1 (\"a\") is \"inf\"; a finite number within fp32 is needed\n"
+               "t.csv:2: the cell in column 2 (\"b\") is empty; fill it, or set data.missing to mean");
+}
+
 TEST(Table, AtMostTwentyCellsAreListed) {
   std::string text = "a,y\n1,1\n";
   for (int row = 0; row < 30; ++row) text += "inf,1\n";

@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from support import ProgramTest, records
+from support import DIGITS, ProgramTest, records
 
 LONG = ("--set", "train.epochs=10", "--set", "checkpoint.every=5")
 
@@ -75,6 +75,15 @@ class Resume(ProgramTest):
                              "batch.size=64", "--set", "seed=1", code=1)
         for field in ("optimizer.lr", "batch.size", "seed"):
             self.assertIn(field, err)
+
+    def test_data_of_another_size_are_refused(self):
+        lines = DIGITS.read_text().splitlines(keepends=True)
+        data = self.write("data.csv", "".join(lines[:400]))
+        words = ("train", "run.yaml", "-q", "--set", f"data.train='{data}'")
+        self.accrue(*words)
+        data.write_text("".join(lines[:390]))
+        _, err = self.accrue(*words, "--resume", "--set", "train.epochs=3", code=1)
+        self.assertIn("have 311 samples now and had 319", err)
 
     def test_nothing_to_resume_is_said(self):
         _, err = self.accrue("train", "run.yaml", "--resume", code=1)
