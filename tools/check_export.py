@@ -11,8 +11,10 @@ used.
 """
 import json
 import sys
+import warnings
 from pathlib import Path
 
+warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 try:
     import torch
 except ImportError:

@@ -29,6 +29,7 @@ class Docs(unittest.TestCase):
             (pathlib.Path(folder) / "build").symlink_to(BUILD)
             for name in ("examples", "tools", ".venv"):
                 (pathlib.Path(folder) / name).symlink_to(SOURCE / name)
+            (pathlib.Path(folder) / "runs").mkdir()
             commands = [line for _, body in blocks(page, "sh") for line in body.splitlines() if line.strip()]
             self.assertTrue(commands)
             for command in commands:
