@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "accrue/base/clock.h"
+#include "accrue/base/error.h"
 #include "accrue/base/interrupt.h"
 #include "accrue/base/log.h"
+#include "accrue/base/messages/cli.h"
 #include "accrue/checkpoint/checkpoint.h"
 #include "accrue/checkpoint/output_dir.h"
 #include "accrue/checkpoint/resume.h"
@@ -40,6 +42,17 @@ std::optional<Resumed> find_resumed(const Arguments& arguments, const config::Ru
 Existing existing(const Arguments& arguments, const std::optional<Resumed>& resumed, const config::Run& run) {
   if (resumed) return existing_for_resume(resumed->checkpoint, run.output_dir);
   return arguments.overwrite ? Existing::overwrite : Existing::refuse;
+}
+
+/// --overwrite must not remove what the run starts from.
+void check_weights_stay(const config::Run& run) {
+  if (run.model.weights.empty()) return;
+  std::error_code ignored;
+  const std::filesystem::path inside =
+      std::filesystem::weakly_canonical(run.model.weights, ignored)
+          .lexically_relative(std::filesystem::weakly_canonical(run.output_dir, ignored));
+  if (inside.empty() || (inside != "model.safetensors" && *inside.begin() != "checkpoints")) return;
+  fail(message::weights_overwritten, {{"path", run.model.weights}, {"output_dir", run.output_dir}});
 }
 
 /// What a new evaluation is compared by.
@@ -188,6 +201,7 @@ void print_json(const RunSummary& summary, const std::optional<Best>& best) {
 int train(const Arguments& arguments) {
   config::Loaded loaded = load(arguments);
   const std::optional<Resumed> resumed = find_resumed(arguments, loaded.run);
+  if (arguments.overwrite) check_weights_stay(loaded.run);
   Session session = build(std::move(loaded), resumed ? resumed->state.transform_json : "");
   ConsoleOptions options = console_options(stderr);
   options.verbosity = arguments.verbosity;

@@ -174,6 +174,15 @@ class Train(ProgramTest):
             first.communicate()
         self.accrue("train", "run.yaml", "-q", "--overwrite", "--set", "train={epochs: null, updates: 1}")
 
+    def test_overwrite_keeps_the_weights_that_the_run_starts_from(self):
+        before = self.straight("--set", "train={epochs: null, updates: 1}")
+        newest = next((self.folder / "straight/checkpoints").glob("update-*"))
+        for weights in ("straight/model.safetensors", newest / "model.safetensors"):
+            _, err = self.accrue("train", "run.yaml", "--overwrite", "--output-dir", "straight", "--set",
+                                 f"model.weights='{weights}'", code=2)
+            self.assertIn("[cli.weights_overwritten]", err)
+        self.assertEqual(self.weights("straight"), before)
+
     def test_an_existing_folder_names_the_three_ways_out(self):
         self.straight("--set", "train={epochs: null, updates: 1}")
         _, err = self.accrue("train", "run.yaml", "--set", "output_dir=straight", code=2)
