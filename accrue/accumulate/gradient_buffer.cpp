@@ -174,6 +174,12 @@ void GradientBuffer::zero() {
   mark_zero();
 }
 
+void GradientBuffer::install_views() {
+  if (window_open_) fail(message::window_second);
+  for (Entry& entry : entries_) entry.parameter.mutable_grad() = entry.view;
+  zero();
+}
+
 void GradientBuffer::check_views() const {
   for (const Entry& entry : entries_) {
     const at::Tensor& grad = entry.parameter.grad();

@@ -60,6 +60,9 @@ class GradientBuffer {
 
   /// Stores zero everywhere (valid for NaN and infinity).
   void zero();
+  /// Installs the views as `.grad` again, zeroed: after somebody's zero_grad() or assignment. Throws
+  /// StateError while a window is open, since what that window added is lost.
+  void install_views();
   /// Throws StateError if a parameter's `.grad` is no longer the view (dropped by zero_grad(), or replaced).
   void check_views() const;
   /// Throws ArgumentError if `parameters` has a trainable one that the buffer has not, or the other way

@@ -58,6 +58,9 @@ void Chunks::locate() {
   for (size_t i = 0; i < types_.size(); ++i) {
     const GradientBuffer::Entry& entry = gradients_.entries()[i];
     const at::Tensor& parameter = entry.parameter;
+    if (!parameter.device().is_cpu()) {
+      fail(message::device_not_cpu, {{"name", entry.name}, {"device", parameter.device().str()}});
+    }
     if (parameter.scalar_type() != types_[i] || parameter.sizes() != entry.view.sizes() ||
         parameter.strides() != entry.view.strides()) {
       fail(message::parameter_replaced,

@@ -64,10 +64,12 @@ class Updater {
   ~Updater();
   Updater(Updater&&) noexcept;
 
-  /// Divides, clips, steps, clears. A window without `num_micro_steps` is taken as whole. A window of zero
-  /// weight, or one that is not finite under `skip_update`, is not applied and says why. Throws StateError
-  /// (wrong state, no micro-step, other buffer, dropped views), NumericError (policy stop; the parameters and
-  /// the state are those of the window's start, and the buffer is zero).
+  /// Divides, clips, steps, clears. A parameter that had no part in the window has the gradient zero: our own
+  /// optimizers still decay it and carry its moments on, as they would with the whole batch.
+  /// A window without `num_micro_steps` is taken as whole. A window of zero weight, or one that is not finite
+  /// under `skip_update`, is not applied and says why. Throws StateError (wrong state, no micro-step, other
+  /// buffer, dropped views), NumericError (policy stop; the parameters and the state are those of the
+  /// window's start, and the buffer is zero).
   UpdateResult apply(Window& window);
 
   /// Updates applied: what schedules and Adam's correction count. A skipped window moves neither.

@@ -195,13 +195,29 @@ TEST(GradientBuffer, NoTrainableParameterIsAnArgumentError) {
   EXPECT_ERROR(GradientBuffer(std::vector<NamedTensor>{{"w", at::zeros({2}), {}}}), ArgumentError, text);
 }
 
+TEST(GradientBuffer, DroppedViewsCanBeInstalledAgain) {
+  const test::SmallModel small = test::mlp();
+  GradientBuffer gradients(small.model());
+  small[0].mutable_grad() = at::Tensor();
+  small[1].mutable_grad() = at::ones_like(small[1]);
+  gradients.install_views();
+  gradients.check_views();
+  EXPECT_TRUE(gradients.is_zero());
+  for (const GradientBuffer::Entry& entry : gradients.entries()) {
+    EXPECT_TRUE(entry.parameter.grad().is_same(entry.view));
+  }
+  const Window window(gradients);
+  EXPECT_ERROR(gradients.install_views(), StateError,
+               "another window is open on this gradient buffer; apply or destroy it first");
+}
+
 TEST(GradientBuffer, ADroppedOrReplacedGradientIsAStateError) {
   const at::Tensor w = parameter(at::zeros({2}));
   const GradientBuffer gradients(std::vector<NamedTensor>{{"w", w, {}}});
   EXPECT_NO_THROW(gradients.check_views());
   const std::string rest =
       " outside the gradient buffer; do not call zero_grad() or assign .grad, the buffer is cleared by the "
-      "update";
+      "update; install_views() puts it back";
   w.mutable_grad() = at::Tensor();
   EXPECT_ERROR(gradients.check_views(), StateError, "the gradient of parameter \"w\" was dropped" + rest);
   w.mutable_grad() = at::zeros({2});

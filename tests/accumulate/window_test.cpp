@@ -217,7 +217,7 @@ TEST_F(WindowTest, ADroppedGradientIsAStateErrorOfTheNextMicroStep) {
   EXPECT_ERROR(
       add(window, 1), StateError,
       "the gradient of parameter \"w\" was dropped outside the gradient buffer; do not call zero_grad() "
-      "or assign .grad, the buffer is cleared by the update");
+      "or assign .grad, the buffer is cleared by the update; install_views() puts it back");
 }
 
 TEST_F(WindowTest, LossIsTheMeanOverTheWindowAndTheLastMicroBatchHasItsOwn) {
