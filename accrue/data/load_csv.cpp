@@ -31,6 +31,15 @@ void note_table(const CsvTable& table, std::vector<std::string>& notes) {
     notes.push_back(table.path() + ": " + std::to_string(table.num_blank_lines()) + " blank line(s) skipped");
 }
 
+/// Which columns are no numbers: one odd spelling (0x10, 1_000) makes a column into categories.
+void note_categories(const TableTransform& transform, const std::string& path,
+                     std::vector<std::string>& notes) {
+  std::vector<std::string> columns;
+  for (const ColumnTransform& input : transform.inputs)
+    if (!input.numeric) columns.push_back(input.name + " (" + std::to_string(input.categories.size()) + ")");
+  if (!columns.empty()) notes.push_back(path + ": read as categories: " + shown_names(columns));
+}
+
 std::shared_ptr<Data> load_valid(const TableTransform& transform, const std::string& path,
                                  std::vector<std::string>& notes) {
   const CsvTable table = read_csv(path);
@@ -60,6 +69,7 @@ Dataset load_csv(const LoadRequest& request) {
                                        : saved_transform(request);
   Dataset dataset;
   note_table(table, dataset.notes);
+  note_categories(transform, options.train, dataset.notes);
   const std::vector<std::string> unused = unused_columns(transform, table);
   if (!unused.empty()) dataset.notes.push_back(options.train + ": not used: " + shown_names(unused));
   const auto part = [&](const std::vector<int64_t>& rows) {

@@ -59,7 +59,8 @@ TEST(LoadCsv, GivesFeaturesAndTarget) {
   const NamedTensors fields = everything(*dataset.train);
   EXPECT_TRUE(at::equal(fields["x"], at::tensor({-1.0f, 1.0f, 0.0f, 1.0f, 0.0f, 1.0f}).reshape({2, 3})));
   EXPECT_TRUE(at::equal(fields["y"], at::tensor({3.0f, 4.0f}).reshape({2, 1})));
-  EXPECT_THAT(dataset.notes, ElementsAre(path + ": 1 blank line(s) skipped"));
+  EXPECT_THAT(dataset.notes,
+              ElementsAre(path + ": 1 blank line(s) skipped", path + ": read as categories: c (2)"));
 }
 
 TEST(LoadCsv, ClassesAndAFileForValidation) {
