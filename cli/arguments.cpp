@@ -6,6 +6,7 @@
 
 #include "accrue/base/messages/cli.h"
 #include "accrue/base/nearest.h"
+#include "accrue/config/schema.h"
 
 namespace accrue::cli {
 namespace {
@@ -81,6 +82,19 @@ std::vector<std::string> command_names(CLI::App& app) {
   return names;
 }
 
+/// What an unknown word may have been meant as: an option, or a key of the configuration.
+std::string hint(const std::string& word, const std::vector<std::string>& options) {
+  const std::string name = word.substr(0, word.find('='));
+  if (const std::string near = did_you_mean(name, options); !near.empty()) return near;
+  const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  for (const config::Key& key : config::schema()) {
+    if (bare == key.path || (bare == key.name() && name != bare)) {
+      return "; a value of the configuration is given as --set " + std::string(key.path) + "=VALUE";
+    }
+  }
+  return "";
+}
+
 [[noreturn]] void fail_usage(CLI::App& app, const std::vector<std::string>& words,
                              const CLI::ParseError& error) {
   const std::vector<std::string> commands = command_names(app);
@@ -97,10 +111,11 @@ std::vector<std::string> command_names(CLI::App& app) {
     const auto resume = std::find(words.begin(), words.end(), "--resume");
     if (resume != words.end() && resume + 1 != words.end() && resume[1] == extras.back())
       fail(message::resume_folder_apart, {{"got", extras.back()}});
-    const std::vector<std::string> names = option_names(app);
-    const std::string name = extras.back().substr(0, extras.back().find('='));
+    const auto option = std::find_if(extras.begin(), extras.end(),
+                                     [](const std::string& word) { return word.starts_with("-"); });
+    const std::string& got = option == extras.end() ? extras.front() : *option;
     fail(message::unknown_argument,
-         {{"got", extras.back()}, {"hint", did_you_mean(name, names)}, {"command", command}});
+         {{"got", got}, {"hint", hint(got, option_names(app))}, {"command", command}});
   }
   if (error.get_name() == "RequiredError") fail(message::no_configuration, {{"command", command}});
   if (error.get_name() == "ArgumentMismatch") {

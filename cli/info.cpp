@@ -60,6 +60,8 @@ int init(const Arguments& arguments) {
   const std::filesystem::path path =
       arguments.file.empty() ? std::string(chosen.name) + ".yaml" : arguments.file;
   if (std::filesystem::exists(path)) fail(message::init_exists, {{"path", path.string()}});
+  std::error_code ignored;  // what cannot be made shows when the file is opened
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   std::ofstream file(path);
   file << chosen.text;
   file.close();

@@ -9,7 +9,6 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
-#include "accrue/base/nearest.h"
 #include "accrue/config/print.h"
 #include "accrue/data/tensor_file.h"
 #include "models/models.h"
@@ -94,15 +93,15 @@ std::vector<std::string> header(const Session& session) {
   for (const std::string& note : session.data.notes) lines.push_back("data: " + note);
   const int64_t batch = std::min(session.run().batch.size, session.data.train->size());
   const Plan cut = session.plan_for(batch);
+  const Group& last = cut.groups.back();
+  const bool uneven = last.length != cut.micro_batch();
+  const int64_t full = cut.num_micro_steps() - (uneven ? 1 : 0);
   std::ostringstream line;
-  line << "plan: batch " << batch << " in " << cut.num_micro_steps() << " micro-step"
-       << (cut.num_micro_steps() == 1 ? "" : "s") << " of ";
-  std::vector<std::string> sizes;
-  for (const int64_t size : cut.micro_sizes()) sizes.push_back(std::to_string(size));
-  const bool all_equal = std::count(sizes.begin(), sizes.end(), sizes.front()) == cut.num_micro_steps();
-  line << (all_equal ? sizes.front() : join(sizes)) << " samples; " << session.total_updates
-       << " updates; model " << session.model.name << " with " << models::num_parameters(session.model)
-       << " parameters";
+  line << "plan: batch " << batch << " in " << full << " micro-step" << (full == 1 ? "" : "s") << " of "
+       << cut.micro_batch();
+  if (uneven) line << " and one of " << last.length;
+  line << "; " << session.total_updates << " update" << (session.total_updates == 1 ? "" : "s") << "; model "
+       << session.model.name << " with " << models::num_parameters(session.model) << " parameters";
   lines.push_back(line.str());
   return lines;
 }

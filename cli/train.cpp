@@ -73,18 +73,18 @@ Goal goal_of(const Session& session) {
 /// A run under way: what the loop's hooks share.
 class Training {
  public:
-  Training(Session& session, const std::optional<Resumed>& resumed, Console& console)
+  /// `sampler` stands where the run goes on.
+  Training(Session& session, Sampler sampler, const std::optional<Resumed>& resumed, Console& console)
       : session_(session),
         console_(console),
-        batcher_(session.data.train, session.sampler()),
+        batcher_(session.data.train, std::move(sampler)),
         first_update_(resumed ? resumed->state.update : 0),
         metrics_(session.run().output_dir + "/metrics.jsonl", first_update_),
         evaluations_(session.run().output_dir + "/eval.jsonl", first_update_),
         config_yaml_(config::to_yaml(session.run())) {
     if (!resumed) return;
-    restore(resumed->state, session_.model, *session_.updater, batcher_.sampler());
     best_ = resumed->state.best;
-    samples_ = resumed->state.samples;
+    samples_ = samples_before_ = resumed->state.samples;
   }
 
   LoopEnd run(const InterruptGuard& interrupt) {
@@ -113,7 +113,7 @@ class Training {
   RunSummary summary(bool interrupted) const {
     return {.updates = updates_,
             .skipped = skipped_,
-            .samples = samples_,
+            .samples = samples_ - samples_before_,
             .seconds = clock_.seconds(),
             .loss = last_loss_,
             .evaluation = last_evaluation_,
@@ -174,7 +174,8 @@ class Training {
   Stopwatch clock_;
   int64_t updates_ = 0;
   int64_t skipped_ = 0;
-  int64_t samples_ = 0;
+  int64_t samples_ = 0;         // of the whole run
+  int64_t samples_before_ = 0;  // of them before a resume
   std::vector<int64_t> micro_sizes_;
   std::optional<double> last_loss_;
   std::optional<EvalRecord> last_evaluation_;
@@ -213,13 +214,19 @@ int train(const Arguments& arguments) {
 
   const config::Run& run = session.run();
   const OutputDir output(run.output_dir, existing(arguments, resumed, run));
+  Sampler sampler = session.sampler();
+  if (resumed) restore(resumed->state, session.model, *session.updater, sampler);
   write_file_atomically(run.output_dir + "/config.yaml", config::to_yaml(run));
   const InterruptGuard interrupt;
-  Training training(session, resumed, console);
+  Training training(session, std::move(sampler), resumed, console);
   const LoopEnd end = training.run(interrupt);
   if (end == LoopEnd::finished) save_weights(run.output_dir + "/model.safetensors", session.model);
   const RunSummary summary = training.summary(end == LoopEnd::interrupted);
-  console.finish(summary);
+  RunSummary said = summary;
+  said.evaluation.reset();  // it has just been said
+  console.finish(said);
+  if (summary.interrupted)
+    console.message("go on with: accrue train " + run.output_dir + "/config.yaml --resume");
   if (arguments.json) print_json(summary, training.best());
   return end == LoopEnd::interrupted ? InterruptGuard::kExitCode : 0;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "accrue/base/log.h"
+#include "accrue/base/messages/cli.h"
 #include "accrue/base/units.h"
 #include "accrue/batch/batcher.h"
 #include "accrue/config/words.h"
@@ -66,7 +67,10 @@ int verify(const Arguments& arguments) {
   const Verdict verdict = accrue::verify(session.model, session.objective.loss, batch, options);
   if (!arguments.export_dir.empty()) {
     export_verification(arguments.export_dir, evidence, verdict, describe_export(session));
+    std::fprintf(stderr, "evidence: %s (to repeat it: .venv/bin/python tools/check_export.py %s)\n",
+                 arguments.export_dir.c_str(), arguments.export_dir.c_str());
   }
+  if (verdict.num_micro_steps == 1) warn(message::nothing_split, {{"batch", batch.size()}});
   std::cout << (arguments.json ? to_json(verdict) + "\n" : to_text(verdict));
   return exit_code(verdict);
 }

@@ -26,6 +26,7 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
   while (update < options.total_updates) {
     const Stopwatch total;
     epoch = batcher.sampler().position().epoch + 1;
+    const int64_t dropped_before = batcher.sampler().position().dropped;
     const std::optional<Batch> batch = batcher.next();
     if (!batch) break;
     const double data_seconds = total.seconds();
@@ -37,7 +38,7 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
     Record record = make_record(result, total.seconds());
     record.epoch = epoch;
     record.samples = batch->size();
-    record.dropped_samples = batcher.sampler().position().dropped;
+    record.dropped_samples = batcher.sampler().position().dropped - dropped_before;
     hooks.report(record);
 
     if (hooks.interrupted()) {

@@ -53,6 +53,12 @@ class Commands(ProgramTest):
             self.assertTrue(all(condition["holds"] for condition in verdict["conditions"]))
             self.assertAlmostEqual(verdict["loss_full"], verdict["loss_accumulated"], places=6)
 
+    def test_verify_says_where_nothing_was_split(self):
+        _, err = self.accrue("verify", "run.yaml", "--set", "batch.micro_batch=128")
+        self.assertIn("nothing was split", err)
+        _, err = self.accrue("verify", "run.yaml")
+        self.assertNotIn("nothing was split", err)
+
     def test_verify_says_different_of_a_mean_of_means(self):
         out, _ = self.accrue("verify", "run.yaml", "--json", "--set", "loss.reduction=micro_mean", code=1)
         self.assertEqual(strict(out)["verdict"], "different")
@@ -142,6 +148,9 @@ class Refusals(ProgramTest):
         self.check(["train"], 2, "CONFIG")
         self.check(["train", "run.yaml", "--overwite"], 2, "--overwite", 'did you mean "--overwrite"?')
         self.check(["train", "run.yaml", "extra"], 2, "extra")
+        self.check(["train", "run.yaml", "--overwite", "--lr", "3"], 2, "--overwite", 'did you mean "--overwrite"?')
+        self.check(["train", "run.yaml", "--lr", "0.1"], 2, "--lr", "--set optimizer.lr=VALUE")
+        self.check(["train", "run.yaml", "batch.size=4"], 2, "--set batch.size=VALUE")
         self.check(["train", "run.yaml", "--set"], 2, "--set needs an assignment")
         self.check(["train", "run.yaml", "--set", "seed"], 2, "argument 4")
         self.check(["train", "run.yaml", "-q", "-v"], 2, "-q and -v")

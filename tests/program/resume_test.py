@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from support import DIGITS, ProgramTest, records
+from support import DIGITS, ProgramTest, records, strict
 
 LONG = ("--set", "train.epochs=10", "--set", "checkpoint.every=5")
 
@@ -46,7 +46,10 @@ class Resume(ProgramTest):
             process.send_signal(number)
             _, err = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 130, err)
-            self.accrue("train", "run.yaml", "-q", "--resume", *LONG)
+            self.assertIn(f"go on with: accrue train {self.folder}/run/config.yaml --resume", err)
+            out, _ = self.accrue("train", "run/config.yaml", "-q", "--resume", "--json")
+            made = records(self.folder / "run/metrics.jsonl")[-strict(out)["updates"]:]
+            self.assertEqual(strict(out)["samples"], sum(record["samples"] for record in made))
             self.assertEqual(self.weights(), expected)
             self.check_records()
 

@@ -27,13 +27,14 @@ struct Run {
   int64_t epochs = 2;
   int64_t interrupt_after = -1;
   bool new_best = false;
+  LastBatch last = LastBatch::flush;
 };
 
 LoopEnd run(Training& training, const Run& what, Trace& trace) {
   test::seed(11);
   const auto data =
       std::make_shared<TensorData>(NamedTensors{{"x", at::randn({10, 6})}, {"y", at::randn({10, 3})}});
-  Batcher batcher(data, Sampler(10, {.size = 4}, 42, what.epochs));
+  Batcher batcher(data, Sampler(10, {.size = 4, .last = what.last}, 42, what.epochs));
   const int64_t micro = test::test_micro_batch(3);
   SplitStep step(training.model(), mse_loss(), training.updater, {.micro_batch = micro});
   LoopHooks hooks;
@@ -84,6 +85,15 @@ TEST(Loop, IntervalsCountUpdatesAndTheEndIsNotDoneTwice) {
   EXPECT_EQ(trace.events,
             (std::vector<std::string>{"update 1", "update 2", "evaluate 2", "update 3", "save 3", "update 4",
                                       "evaluate 4", "update 5", "update 6", "evaluate 6", "save 6"}));
+}
+
+TEST(Loop, DroppedSamplesAreCountedWithTheUpdateThatTheyFollow) {
+  Training training(test::mlp());
+  Trace trace;
+  run(training, {.last = LastBatch::drop}, trace);
+  std::vector<int64_t> dropped;
+  for (const Record& record : trace.records) dropped.push_back(record.dropped_samples);
+  EXPECT_EQ(dropped, (std::vector<int64_t>{0, 2, 0, 2}));
 }
 
 TEST(Loop, ANewBestIsSaved) {
