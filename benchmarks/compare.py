@@ -72,8 +72,10 @@ CONTENDERS = {
 def measure(workload, arguments):
     """Rounds in turns; each contender's seconds of all rounds together, and its largest peak."""
     figures = {name: {"seconds": [], "medians": [], "peak_bytes": 0} for name in CONTENDERS[workload]}
-    for _ in range(arguments.rounds):
-        for name, contender in CONTENDERS[workload].items():
+    contenders = list(CONTENDERS[workload].items())
+    for turn in range(arguments.rounds):
+        first = turn % len(contenders)  # nobody always runs after the same other
+        for name, contender in contenders[first:] + contenders[:first]:
             result, peak = contender(arguments.build, arguments.threads, workload)
             figures[name]["seconds"] += result["seconds"]
             figures[name]["medians"].append(statistics.median(result["seconds"]))
@@ -99,13 +101,13 @@ def rows(workload, figures):
             time_text(min(figure["seconds"])),
             time_text(statistics.median(figure["seconds"])),
             f"{min(eager['seconds']) / min(figure['seconds']):.2f}",
-            f"{statistics.median(eager['seconds']) / statistics.median(figure['seconds']):.2f}",
+            f"{statistics.median(map(lambda a, b: a / b, eager['medians'], figure['medians'])):.2f}",
             f"{figure['peak_bytes'] / 2**20:.0f}",
         )
 
 
 def table(results):
-    head = ("workload", "contender", "min", "median", "eager / this, min", "eager / this, median", "peak MiB")
+    head = ("workload", "contender", "min", "median", "eager / this, min", "eager / this, median of rounds", "peak MiB")
     lines = ["| " + " | ".join(head) + " |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for workload, figures in results.items():
         lines += ["| " + " | ".join(row) + " |" for row in rows(workload, figures)]
@@ -120,7 +122,7 @@ def machine(build):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--no-report", action="store_true")

@@ -9,8 +9,8 @@
 
 namespace accrue {
 
-/// Samples as named tensors whose first dimension counts them, [n, ...], with their ids. The batch of one update
-/// and the micro-batch of one micro-step have the same form.
+/// Samples as named tensors whose first dimension counts them, [n, ...], with their ids. The batch of one
+/// update and the micro-batch of one micro-step have the same form.
 class Batch {
  public:
   Batch() = default;

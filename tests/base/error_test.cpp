@@ -53,7 +53,9 @@ TEST(Catalogue, CodesAreUniqueAndTextsEndWithoutPeriod) {
 }
 
 TEST(Catalogue, CanBeTranslatedWithoutTouchingACall) {
-  set_translator([](std::string_view code) -> std::string_view { return code == "test.probe" ? "{count}: {index}" : ""; });
+  set_translator([](std::string_view code) -> std::string_view {
+    return code == "test.probe" ? "{count}: {index}" : "";
+  });
   EXPECT_EQ(format(kProbe, {{"index", 1}, {"count", 2}}), "2: 1");
   set_translator(nullptr);
   EXPECT_EQ(format(kProbe, {{"index", 1}, {"count", 2}, {"place", "x"}}), "index 1 of 2 in x");
