@@ -4,22 +4,16 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/models.h"
 #include "accrue/base/nearest.h"
+#include "accrue/data/shape_text.h"
 #include "models/models.h"
 
 namespace accrue::models {
 namespace {
-
-std::string shape_text(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.sizes();
-  return text.str();
-}
 
 const NamedTensors::Item* find_any(const NamedTensors& weights, const NamedTensor& wanted) {
   const auto is_wanted = [&](const NamedTensors::Item& item) {

@@ -14,6 +14,7 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/accumulate.h"
 #include "accrue/base/messages/microstep.h"
+#include "accrue/data/shape_text.h"
 
 namespace accrue {
 namespace {
@@ -249,12 +250,9 @@ Added Window::add_gradients(std::span<const at::Tensor> gradients, const at::Ten
   }
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!gradients[i].defined() || gradients[i].sizes() == entries[i].parameter.sizes()) continue;
-    std::ostringstream got;
-    std::ostringstream expected;
-    got << gradients[i].sizes();
-    expected << entries[i].parameter.sizes();
-    fail(message::gradient_shape,
-         {{"name", entries[i].name}, {"got", got.str()}, {"expected", expected.str()}});
+    fail(message::gradient_shape, {{"name", entries[i].name},
+                                   {"got", shape_text(gradients[i])},
+                                   {"expected", shape_text(entries[i].parameter)}});
   }
   const LossTerms terms = {{.name = terms_.empty() ? "loss" : terms_[0].name,
                             .sum = sum,

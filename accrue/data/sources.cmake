@@ -8,5 +8,6 @@ accrue_sources(torch data
   load_csv.cpp
   load_fields.cpp
   named_tensors.cpp
+  shape_text.cpp
   tensor_data.cpp
   tensor_file.cpp)

@@ -6,22 +6,16 @@
 
 #include <cmath>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/evaluate.h"
+#include "accrue/data/shape_text.h"
 
 namespace accrue::metric {
 namespace {
 
 constexpr int64_t kIgnored = -100;
-
-std::string shape_text(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.sizes();
-  return text.str();
-}
 
 /// Output and target as float64 matrices [n, elements of one target].
 std::pair<at::Tensor, at::Tensor> matrices(const std::string& metric, const Outputs& outputs,

@@ -9,21 +9,14 @@
 #include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
 
-#include <sstream>
-
 #include "accrue/base/error.h"
 #include "accrue/base/messages/microstep.h"
+#include "accrue/data/shape_text.h"
 
 namespace accrue::loss {
 namespace {
 
 constexpr int64_t kIgnored = -100;
-
-std::string shape_text(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.sizes();
-  return text.str();
-}
 
 /// At least fp32: a sum over many half-precision numbers would keep their few bits.
 at::ScalarType sum_type(const at::Tensor& tensor) {

@@ -4,5 +4,6 @@ accrue_test(data
 accrue_test(data_torch TORCH
   load_test.cpp
   named_tensors_test.cpp
+  shape_text_test.cpp
   tensor_data_test.cpp
   tensor_file_test.cpp)
