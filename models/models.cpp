@@ -114,11 +114,13 @@ Model make_mlp(const MlpOptions& options, const Common& common) {
   return view_of(std::move(layers), options.inputs, common, "mlp");
 }
 
-Model make_model(const config::ModelOptions& options, int64_t inputs, int64_t outputs, const Common& common) {
-  if (options.kind == config::ModelKind::linear) return make_linear(inputs, outputs, common);
-  return make_mlp(
-      {.inputs = inputs, .outputs = outputs, .hidden = options.hidden, .activation = options.activation},
-      common);
+Model make_model(const config::ModelOptions& options, const Shapes& shapes, const Common& common) {
+  if (options.kind == config::ModelKind::linear) return make_linear(shapes.inputs, shapes.outputs, common);
+  return make_mlp({.inputs = shapes.inputs,
+                   .outputs = shapes.outputs,
+                   .hidden = options.hidden,
+                   .activation = options.activation},
+                  common);
 }
 
 }  // namespace accrue::models

@@ -27,7 +27,9 @@ struct WindowOptions {
       {};  ///< the whole window's weight of each term; needed for several terms
   Reduction reduction = Reduction::exact;
   bool skip_non_finite_loss =
-      false;              ///< a micro-batch whose loss is not finite is left out before its backward
+      false;  ///< a micro-batch whose loss is not finite is left out before its backward
+  double loss_scale =
+      1;  ///< factor on every backward; the buffer holds sums times it (see Updater::loss_scale)
   bool snapshot = false;  ///< one more buffer: a failed or non-finite micro-step is taken back alone
 };
 
@@ -90,7 +92,8 @@ class Window {
   GradientBuffer& gradients() const noexcept { return gradients_; }
   const WindowOptions& options() const noexcept { return options_; }
 
-  /// What the buffer's sums are to be divided by: the first term's weight with a weight above zero.
+  /// What the sums are to be divided by: the first term's weight with a weight above zero. The buffer's sums
+  /// are `loss_scale` times larger.
   double weight() const;
   /// Reads the loss sums from the device: the only place that waits for it.
   std::vector<TermSum> term_sums() const;

@@ -2,17 +2,47 @@
 #include "accrue/batch/batch.h"
 
 #include <ATen/ops/narrow.h>
+#include <ATen/ops/sub.h>
 
 #include <numeric>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/batch.h"
+#include "accrue/data/shape_text.h"
 
 namespace accrue {
 namespace {
 
+void check_offsets(const at::Tensor& offsets) {
+  const bool good_form =
+      offsets.dim() == 1 && offsets.scalar_type() == at::kLong && offsets.is_cpu() && offsets.is_contiguous();
+  if (!good_form || offsets.size(0) < 2) fail(message::batch_offsets_form, {{"got", shape_text(offsets)}});
+  const int64_t* const values = offsets.const_data_ptr<int64_t>();
+  if (values[0] != 0) fail(message::batch_offsets_start, {{"got", values[0]}});
+  for (int64_t i = 1; i < offsets.size(0); ++i)
+    if (values[i] <= values[i - 1])
+      fail(message::batch_offsets_order, {{"sample", i - 1}, {"begin", values[i - 1]}, {"end", values[i]}});
+}
+
+/// The number of samples of a ragged batch.
+int64_t count_sequences(const NamedTensors& fields) {
+  const at::Tensor& offsets = fields[kOffsets];
+  if (fields.size() < 2) fail(message::batch_no_field);
+  check_offsets(offsets);
+  const int64_t samples = offsets.size(0) - 1;
+  const int64_t tokens = offsets.const_data_ptr<int64_t>()[samples];
+  for (const auto& [name, tensor] : fields) {
+    if (name == kOffsets) continue;
+    if (!tensor.defined() || tensor.dim() == 0) fail(message::batch_no_first_dimension, {{"name", name}});
+    if (tensor.size(0) != tokens)
+      fail(message::batch_unequal_tokens, {{"name", name}, {"got", tensor.size(0)}, {"needed", tokens}});
+  }
+  return samples;
+}
+
 int64_t count_rows(const NamedTensors& fields) {
   if (fields.empty()) fail(message::batch_no_field);
+  if (fields.contains(kOffsets)) return count_sequences(fields);
   const auto& [first_name, first] = *fields.begin();
   for (const auto& [name, tensor] : fields) {
     if (!tensor.defined() || tensor.dim() == 0) fail(message::batch_no_first_dimension, {{"name", name}});
@@ -29,6 +59,7 @@ int64_t count_rows(const NamedTensors& fields) {
 Batch::Batch(NamedTensors fields, std::vector<int64_t> ids)
     : fields_(std::move(fields)), ids_(std::move(ids)) {
   const int64_t rows = count_rows(fields_);
+  ragged_ = fields_.contains(kOffsets);
   if (ids_.empty()) {
     ids_.resize(static_cast<size_t>(rows));
     std::iota(ids_.begin(), ids_.end(), int64_t{0});
@@ -42,11 +73,28 @@ int64_t Batch::bytes() const {
   return sum;
 }
 
+std::span<const int64_t> Batch::offsets() const noexcept {
+  if (!ragged_) return {};
+  const at::Tensor& offsets = *fields_.find(kOffsets);
+  return {offsets.const_data_ptr<int64_t>(), static_cast<size_t>(offsets.size(0))};
+}
+
+int64_t Batch::num_tokens() const noexcept {
+  return ragged_ ? offsets().back() : 0;
+}
+
 Batch Batch::rows(int64_t start, int64_t length) const {
   if (start < 0 || length < 1 || start > size() || length > size() - start)
     fail(message::batch_rows_out_of_range, {{"start", start}, {"length", length}, {"rows", size()}});
   Batch part;
-  for (const auto& [name, tensor] : fields_) part.fields_.add(name, at::narrow(tensor, 0, start, length));
+  part.ragged_ = ragged_;
+  const int64_t first = ragged_ ? offsets()[static_cast<size_t>(start)] : start;
+  const int64_t count = ragged_ ? offsets()[static_cast<size_t>(start + length)] - first : length;
+  for (const auto& [name, tensor] : fields_) {
+    const bool is_offsets = ragged_ && name == kOffsets;
+    part.fields_.add(name, is_offsets ? at::narrow(tensor, 0, start, length + 1).sub(first)
+                                      : at::narrow(tensor, 0, first, count));
+  }
   part.ids_.assign(ids_.begin() + start, ids_.begin() + start + length);
   return part;
 }

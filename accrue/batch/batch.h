@@ -3,19 +3,29 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "accrue/data/named_tensors.h"
 
 namespace accrue {
 
-/// Samples as named tensors whose first dimension counts them, [n, ...], with their ids. The batch of one
-/// update and the micro-batch of one micro-step have the same form.
+/// The name of the field that says where the sequences of a ragged batch begin and end.
+inline constexpr const char* kOffsets = "offsets";
+
+/// Samples as named tensors, with their ids. The batch of one update and the micro-batch of one micro-step
+/// have the same form, which is one of two:
+/// - the first dimension of every field counts samples, [n, ...];
+/// - ragged: a field "offsets" (int64 [n + 1], on the CPU, from 0, strictly rising) says that sample i has
+/// the
+///   tokens [offsets[i], offsets[i + 1]) of every other field, which is [tokens, ...]: sequences laid end to
+///   end, without padding.
 class Batch {
  public:
   Batch() = default;
-  /// Ids default to the rows' numbers 0 .. n - 1. Throws ArgumentError for no field, a field without a first
-  /// dimension, no rows, unequal first dimensions, or a number of ids that is not n.
+  /// Ids default to the samples' numbers 0 .. n - 1. Throws ArgumentError for no field, a field without a
+  /// first dimension, no rows, unequal first dimensions, offsets that are not as above or do not end at the
+  /// number of tokens, or a number of ids that is not n.
   explicit Batch(NamedTensors fields, std::vector<int64_t> ids = {});
 
   int64_t size() const noexcept { return static_cast<int64_t>(ids_.size()); }  ///< n
@@ -24,12 +34,21 @@ class Batch {
   const std::vector<int64_t>& ids() const noexcept { return ids_; }
   /// The sum of all fields' bytes.
   int64_t bytes() const;
-  /// Rows [start, start + length) of every field: views, nothing is copied.
+
+  bool is_ragged() const noexcept { return ragged_; }
+  /// [n + 1]; empty if not ragged.
+  std::span<const int64_t> offsets() const noexcept;
+  /// Tokens of a ragged batch; 0 if not ragged.
+  int64_t num_tokens() const noexcept;
+
+  /// Samples [start, start + length) of every field: views, nothing is copied but the offsets, which begin
+  /// at 0 again.
   Batch rows(int64_t start, int64_t length) const;
 
  private:
   NamedTensors fields_;
   std::vector<int64_t> ids_;
+  bool ragged_ = false;
 };
 
 using MicroBatch = Batch;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -10,20 +11,29 @@
 
 namespace accrue {
 
-/// Gives the batches of the updates: a sampler's ids, gathered from the data.
+/// Gives the batches of the updates: a sampler's ids, gathered from the data for training.
 class Batcher {
  public:
-  /// Throws ArgumentError if the sampler was made for another number of samples.
-  Batcher(std::shared_ptr<const Data> data, Sampler sampler);
+  /// `read_ahead`: so many batches are gathered in a background thread before they are asked for; the
+  /// batches, their order and the positions are the same, and an error is thrown by the `next` that would
+  /// have met it. 0: no thread. Throws ArgumentError if the sampler was made for another number of samples,
+  /// or for a negative number.
+  Batcher(std::shared_ptr<const Data> data, Sampler sampler, int64_t read_ahead = 0);
+  /// Stops the thread.
+  ~Batcher();
+  Batcher(Batcher&&) noexcept;
+  Batcher& operator=(Batcher&&) noexcept;
 
   /// The batch of the next update, its ids being indices of the data; nothing after the last one.
   std::optional<Batch> next();
-  Sampler& sampler() noexcept { return sampler_; }
-  const Sampler& sampler() const noexcept { return sampler_; }
+  /// Stands after the batch that `next` gave last, however far was read ahead.
+  const Sampler& sampler() const noexcept;
 
  private:
+  class Reader;
   std::shared_ptr<const Data> data_;
   Sampler sampler_;
+  std::unique_ptr<Reader> reader_;
 };
 
 }  // namespace accrue

@@ -41,11 +41,13 @@ void Sampler::take(std::vector<int64_t>& ids) {
   const int64_t end = position_.offset + std::min(wanted, num_samples_ - position_.offset);
   for (int64_t place = position_.offset; place < end; ++place)
     ids.push_back(order_.empty() ? place : order_[static_cast<size_t>(place)]);
+  epochs_of_ids_.resize(ids.size(), position_.epoch);
   position_.offset = end;
 }
 
 std::optional<std::vector<int64_t>> Sampler::next() {
   std::vector<int64_t> ids;
+  epochs_of_ids_.clear();
   while (static_cast<int64_t>(ids.size()) < options_.size && !finished()) {
     take(ids);
     const int64_t left = num_samples_ - position_.offset;

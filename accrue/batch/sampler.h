@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "accrue/batch/batch_options.h"
@@ -32,6 +33,9 @@ class Sampler {
   /// are an update of their own.
   std::optional<std::vector<int64_t>> next();
 
+  /// The epoch, from 0, of each id that `next` gave last: with LastBatch::carry a batch may have two.
+  std::span<const int64_t> epochs() const noexcept { return epochs_of_ids_; }
+
   /// Updates that one epoch gives; with LastBatch::carry those that the first one begins.
   int64_t updates_per_epoch() const noexcept;
   /// Updates that `epochs` epochs give, from the start; the largest int64 if they are more.
@@ -51,6 +55,7 @@ class Sampler {
   BatchOptions options_;
   uint64_t seed_;
   std::optional<int64_t> epochs_;
+  std::vector<int64_t> epochs_of_ids_;
   SamplerPosition position_;
   std::vector<int64_t> order_;  ///< of position_.epoch; empty: in file order
 };

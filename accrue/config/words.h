@@ -14,16 +14,31 @@ template <typename E>
 inline constexpr std::array<std::string_view, 0> kWords{};
 
 template <>
-inline constexpr auto kWords<Task> = std::to_array<std::string_view>({"regression", "classification"});
+inline constexpr auto kWords<Task> = std::to_array<std::string_view>({"regression", "classification",
+                                                                      "image-classification", "causal-lm",
+                                                                      "sft"});
 template <>
-inline constexpr auto kWords<DataFormat> = std::to_array<std::string_view>({"auto", "csv", "safetensors"});
+inline constexpr auto kWords<DataFormat> = std::to_array<std::string_view>({"auto", "csv", "safetensors",
+                                                                            "idx", "cifar", "image-folder",
+                                                                            "tokens", "jsonl"});
 template <>
 inline constexpr auto kWords<Missing> = std::to_array<std::string_view>({"error", "mean"});
 template <>
-inline constexpr auto kWords<ModelKind> = std::to_array<std::string_view>({"linear", "mlp"});
+inline constexpr auto kWords<ModelKind> = std::to_array<std::string_view>({"linear", "mlp", "cnn", "resnet18",
+                                                                           "resnet34", "resnet50", "gpt"});
 template <>
 inline constexpr auto kWords<Activation> = std::to_array<std::string_view>({"relu", "gelu", "gelu_tanh",
                                                                             "tanh", "silu"});
+template <>
+inline constexpr auto kWords<Norm> = std::to_array<std::string_view>({"group", "layer", "batch", "none"});
+template <>
+inline constexpr auto kWords<Stem> = std::to_array<std::string_view>({"small", "large"});
+template <>
+inline constexpr auto kWords<BatchNormPolicy> = std::to_array<std::string_view>({"warn", "freeze"});
+template <>
+inline constexpr auto kWords<TokenType> = std::to_array<std::string_view>({"auto", "uint16", "uint32"});
+template <>
+inline constexpr auto kWords<CifarKind> = std::to_array<std::string_view>({"auto", "cifar10", "cifar100"});
 template <>
 inline constexpr auto kWords<Order> = std::to_array<std::string_view>({"file", "shuffled"});
 template <>

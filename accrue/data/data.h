@@ -9,7 +9,8 @@
 
 namespace accrue {
 
-/// Samples that can be asked for by index. Derive from it for a source of your own.
+/// Samples that can be asked for by index. Derive from it for a source of your own. Sequences of any length
+/// are given laid end to end beside a field "offsets" (see Batch).
 class Data {
  public:
   virtual ~Data() = default;
@@ -19,6 +20,13 @@ class Data {
   /// The samples `ids` (each in [0, size())), in that order: every field is [ids.size(), ...].
   /// Called from one thread at a time; the same ids give the same values.
   virtual NamedTensors gather(std::span<const int64_t> ids) const = 0;
+  /// The same for training in these epochs (from 0, one a sample): data that augments its samples does it
+  /// here, by randomness that depends on seed, epoch and sample id alone.
+  virtual NamedTensors gather_for_training(std::span<const int64_t> ids,
+                                           std::span<const int64_t> epochs) const {
+    static_cast<void>(epochs);
+    return gather(ids);
+  }
 };
 
 }  // namespace accrue

@@ -72,12 +72,12 @@ Shares share_out(int64_t num_samples, const DataOptions& options, uint64_t seed)
   return shares;
 }
 
-Dataset load_data(const DataOptions& options, bool classification, uint64_t seed,
+Dataset load_data(const DataOptions& options, Learned learned, uint64_t seed,
                   const std::string& transform_json) {
   if (!options.valid.empty() && options.valid_fraction)
     fail(message::load_valid_twice, {{"path", options.valid}, {"fraction", *options.valid_fraction}});
   const DataFormat format = find_format(options);
-  const LoadRequest request{options, classification, seed, transform_json};
+  const LoadRequest request{options, learned != Learned::numbers, seed, transform_json};
   Dataset dataset = format == DataFormat::csv ? load_csv(request) : load_fields(request);
   dataset.format = format;
   if (options.valid_fraction)

@@ -12,15 +12,18 @@ namespace accrue::memory {
 struct Ledger {
   int64_t parameters = 0;                        ///< bytes
   int64_t gradients = 0;                         ///< bytes of the flat sums
-  int64_t optimizer_state = 0;                   ///< bytes of moments and fp32 masters
+  int64_t optimizer_state = 0;                   ///< bytes of moments
+  int64_t masters = 0;                           ///< bytes of fp32 masters of half-precision parameters
+  int64_t average = 0;                           ///< bytes of the averaged weights
   std::optional<int64_t> caller_gradients = {};  ///< bytes of gradients that the caller computes himself
   std::optional<int64_t> activations = {};       ///< bytes at the peak of the largest micro-step
   std::optional<int64_t> workspace = {};         ///< bytes
   std::optional<int64_t> predicted = {};         ///< bytes of the process at its peak, foretold
 
-  /// Parameters, gradients (the caller's included) and optimizer state: what stays for the whole run.
+  /// Parameters, gradients (the caller's included), optimizer state, masters and average: what stays for the
+  /// whole run.
   int64_t long_lived() const noexcept {
-    return parameters + gradients + optimizer_state + caller_gradients.value_or(0);
+    return parameters + gradients + optimizer_state + masters + average + caller_gradients.value_or(0);
   }
 };
 
@@ -28,8 +31,8 @@ struct Ledger {
 /// changes.
 std::string describe(const Ledger& ledger);
 
-/// The JSON object `categories` of `plan --json`: parameters, gradients, optimizer_state, activations,
-/// workspace; null for what is not known.
+/// The JSON object `categories` of `plan --json`: parameters, gradients, optimizer_state (masters
+/// included), masters, average, activations, workspace; null for what is not known.
 std::string categories_json(const Ledger& ledger);
 
 }  // namespace accrue::memory

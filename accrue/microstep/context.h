@@ -18,7 +18,11 @@ struct MicroStepContext {
 /// The context of the micro-step that runs on this thread, or null.
 const MicroStepContext* current_context() noexcept;
 
-/// Sets the context of this thread for a scope; nests.
+/// How often the layer called `layer` (a hash of its path) has asked in this scope before: 0, 1, ... Part of
+/// the key of its random numbers. Without a context 0.
+int64_t next_call(uint64_t layer);
+
+/// Sets the context of this thread for a scope; nests. Call counts begin at 0.
 class ContextScope {
  public:
   explicit ContextScope(const MicroStepContext& context) noexcept;

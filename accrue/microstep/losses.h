@@ -3,6 +3,8 @@
 // Shapes: n samples, C classes, T positions.
 #pragma once
 
+#include <span>
+
 #include "accrue/microstep/loss.h"
 
 namespace accrue::loss {
@@ -42,6 +44,12 @@ LossTerms token_cross_entropy(const at::Tensor& logits, const at::Tensor& labels
 /// The number of targets that `token_cross_entropy` counts.
 int64_t count_targets(const at::Tensor& labels, const at::Tensor& mask = {});
 
+/// The same loss over sequences laid end to end: logits [tokens, C], labels [tokens], offsets [n + 1] (see
+/// Batch). Each token predicts the next label of its own sequence.
+LossTerms segment_cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
+                                std::span<const int64_t> offsets, double label_smoothing = 0);
+int64_t count_segment_targets(const at::Tensor& labels, std::span<const int64_t> offsets);
+
 }  // namespace accrue::loss
 
 namespace accrue {
@@ -53,5 +61,8 @@ Loss huber_loss(double delta = 1.0, std::string target = "y");
 Loss binary_cross_entropy_loss(std::string target = "y");
 Loss cross_entropy_loss(loss::CrossEntropyOptions options = {}, std::string target = "y");
 Loss token_cross_entropy_loss(std::string labels = "labels", std::string mask = "attention_mask");
+/// Next-token loss on either form of a batch: ragged, or rectangles with a mask (or without).
+Loss next_token_loss(double label_smoothing = 0, std::string labels = "labels",
+                     std::string mask = "attention_mask");
 
 }  // namespace accrue

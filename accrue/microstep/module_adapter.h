@@ -61,7 +61,21 @@ Model adapt(Module module, Forward forward, std::string name = "") {
   return model;
 }
 
-/// As above, for a module whose `forward` takes the one field called `input`.
+/// Sets every BatchNorm layer of a torch module to evaluation mode: running statistics are used and stay as
+/// they are, weight and bias are trained on. Returns how many there are. `module->train()` undoes it;
+/// Accrue's steps do not call it on a module that is in training mode.
+template <class Module>
+int64_t freeze_batch_norm(Module& module) {
+  int64_t frozen = 0;
+  for (const auto& part : module->modules(/*include_self=*/true)) {
+    if (type_name(typeid(*part)).find("::BatchNorm") == std::string::npos) continue;
+    part->train(false);
+    ++frozen;
+  }
+  return frozen;
+}
+
+/// `adapt` for a module whose `forward` takes the one field called `input`.
 template <class Module>
 Model adapt(Module module, const char* input = "x", std::string name = "") {
   return adapt(

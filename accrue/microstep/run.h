@@ -8,8 +8,12 @@
 namespace accrue {
 
 /// The one function that runs a micro-step's forward: sets the context, calls the model and the loss, checks
-/// the terms. The backward is the window's (`Window::add`).
+/// the terms. The backward is the window's (`Window::add`). A ragged micro-batch gives the context its
+/// offsets; a model that does not take offsets gets it padded, model and loss alike (`as_model_takes`).
 LossTerms run_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro,
                          const MicroStepContext& context);
+
+/// `micro` itself, or padded where it is ragged and the model does not take offsets.
+MicroBatch as_model_takes(const Model& model, const MicroBatch& micro);
 
 }  // namespace accrue

@@ -52,9 +52,11 @@ struct Record {
   Seconds seconds = {};
   Memory memory = {};
   int64_t retries = 0;
-  int64_t skipped_micro_steps = 0;  ///< left out for being non-finite
-  int64_t dropped_samples = 0;      ///< left out after this update, at the end of its epoch
-  std::string time = {};            ///< wall clock, "2026-01-31T23:59:59Z"; empty: null
+  std::optional<double> loss_scale = {};   ///< null without scaling
+  std::optional<double> noise_scale = {};  ///< gradient noise scale in units of `weight`: an estimate
+  int64_t skipped_micro_steps = 0;         ///< left out for being non-finite
+  int64_t dropped_samples = 0;             ///< left out after this update, at the end of its epoch
+  std::string time = {};                   ///< wall clock, "2026-01-31T23:59:59Z"; empty: null
 
   /// A count divided by seconds.total; empty where either is not known or no time has passed.
   std::optional<double> per_second(std::optional<int64_t> count) const;

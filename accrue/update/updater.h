@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "accrue/accumulate/window.h"
@@ -38,7 +41,11 @@ struct UpdateResult {
   double lr = 0;  ///< the one used (of the optimizer, not of a group)
   double last_micro_loss = 0;
   int64_t num_micro_steps = 0;
-  int64_t num_skipped = 0;  ///< micro-batches left out for being non-finite
+  int64_t num_skipped = 0;                    ///< micro-batches left out for being non-finite
+  double loss_scale = 1;                      ///< in force in this window
+  double noise_scale = 0;                     ///< NaN where not estimated; see NoiseScale
+  std::optional<int64_t> tokens = {};         ///< of ragged batches, or of rectangles with a mask: real ones
+  std::optional<int64_t> padded_tokens = {};  ///< positions that the model computed, padding counted
   /// Samples of each micro-step, in the order run (filled by the step objects).
   std::vector<int64_t> micro_sizes;
   Seconds seconds;  ///< likewise; `update` is the updater's own
@@ -49,6 +56,23 @@ struct OptimizerState {
   NamedTensors tensors;  ///< "NAME.exp_avg", "NAME.momentum", "NAME.master", ...
   int64_t num_updates = 0;
   int64_t num_windows = 0;
+  /// Loss scale and noise scale: what else goes on from one window to the next. Averages of the parameters
+  /// are tensors, "NAME.average".
+  std::vector<std::pair<std::string, double>> numbers = {};
+};
+
+/// The averaged weights stand in the parameters' place while it lives; then the parameters' own bits are
+/// back. No window may be open.
+class AverageScope {
+ public:
+  AverageScope(AverageScope&&) noexcept;
+  AverageScope& operator=(AverageScope&&) = delete;
+  ~AverageScope();
+
+ private:
+  friend class Updater;
+  explicit AverageScope(std::function<void()> put_back);
+  std::function<void()> put_back_;
 };
 
 /// Performs the update of a whole window. State exists from the start, and the passes allocate nothing.
@@ -81,6 +105,18 @@ class Updater {
   const UpdateOptions& options() const noexcept;
   /// Bytes of state and masters (SGD without momentum 0, Adam twice the parameters in fp32).
   int64_t state_bytes() const;
+  /// Of `state_bytes`, the fp32 masters of half-precision parameters.
+  int64_t master_bytes() const;
+  /// Bytes of the averaged weights, which are fp32 (float64 for float64); 0 without.
+  int64_t average_bytes() const;
+  bool has_average() const noexcept;
+  /// Throws StateError without UpdateOptions::average, or in an open window.
+  AverageScope use_average();
+  /// What a window that this updater will apply is to be opened with (WindowOptions::loss_scale).
+  double loss_scale() const noexcept;
+  /// Reads the norm of a window's first micro-step for the noise scale; nothing happens without
+  /// UpdateOptions::noise_scale or at later micro-steps.
+  void note_micro_step(const Window& window);
   /// Sets the schedule's length (known only when the data are).
   void set_total_updates(int64_t total_updates);
 

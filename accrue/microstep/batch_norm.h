@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers that take statistics over the micro-batch, so that a split batch is another computation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "accrue/microstep/model.h"
+
+namespace accrue {
+
+/// Whether this module takes statistics over the micro-batch now: BatchNorm in training mode, or without
+/// running statistics.
+bool mixes_samples(const ModuleInfo& module);
+std::vector<ModuleInfo> batch_norms(const Model& model);
+
+/// Warns once, naming the layers, why their micro-batches are another computation than the whole batch, and
+/// the ways out (GroupNorm or LayerNorm, freezing); more strongly for micro-batches of 1 or 2. Silent where
+/// there is none.
+void warn_of_batch_norm(const Model& model, int64_t smallest_micro_batch);
+
+/// The same model with its BatchNorm layers in evaluation mode for good: they use their running statistics
+/// and leave them alone; weight and bias are trained on. `train(true)` of the result keeps it so.
+Model freeze_batch_norm(Model model);
+
+}  // namespace accrue

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// One record of a whole run: what was trained, where, how fast, how large, how well, and how sure that is.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "accrue/report/record.h"
+
+namespace accrue {
+
+/// How much a record proves.
+enum class Evidence {
+  smoke,     ///< fewer than 10 updates after the warm-up: it ran
+  cpu,       ///< measured on a CPU, once
+  repeated,  ///< a benchmark with several runs
+};
+
+struct RunRecord {
+  struct Workload {
+    std::string task, model, dtype, optimizer;
+    int64_t parameters = 0, batch = 0, micro_batch = 0, num_micro_steps = 0;
+    std::optional<int64_t> sequence_length = {};
+    uint64_t seed = 0;
+    int64_t warmup_updates = 0;  ///< left out of the timing
+  };
+  struct Environment {
+    std::string accrue, torch, compiler, device, processor, kernels;
+    int threads = 0;
+  };
+  struct Performance {
+    int64_t measured_updates = 0;
+    std::optional<double> seconds_minimum = {}, seconds_median = {}, samples_per_second = {};
+    std::optional<double> tokens_per_second = {};  ///< real tokens, padding not counted
+    std::string token_rule = "real tokens";
+  };
+  struct Memory {
+    std::optional<int64_t> peak_resident_bytes = {};
+    std::optional<int64_t> parameters = {}, gradients = {}, optimizer_state = {}, masters = {}, average = {};
+    std::optional<int64_t> device_allocated = {}, device_reserved = {};  ///< never invented on a CPU
+    bool out_of_memory = false;
+  };
+  struct Training {
+    int64_t updates = 0, skipped = 0, samples = 0;
+    std::optional<double> first_loss = {}, last_loss = {};
+    std::vector<std::pair<std::string, double>> evaluation = {};
+    bool interrupted = false;
+  };
+  Workload workload = {};
+  Environment environment = {};
+  Performance performance = {};
+  Memory memory = {};
+  Training training = {};
+  Evidence evidence = Evidence::smoke;
+};
+
+/// Timing of the records after `warmup_updates`; applied updates only.
+RunRecord::Performance performance_of(const std::vector<Record>& records, int64_t warmup_updates);
+/// `smoke` below 10 measured updates, else `cpu`.
+Evidence evidence_of(const RunRecord::Performance& performance);
+/// The compiler, the processor's name and Accrue's version, as far as they are known here.
+void fill_environment(RunRecord::Environment& environment);
+/// Strict JSON with "format": "accrue-run/1" and the groups workload, environment, performance, memory,
+/// training, evidence.
+std::string to_json(const RunRecord& record);
+
+}  // namespace accrue
