@@ -5,44 +5,34 @@
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
-#include <unistd.h>
 
 #include <utility>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/models.h"
 #include "accrue/base/nearest.h"
-#include "accrue/base/units.h"
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/module_adapter.h"
 #include "models/linear.h"
 #include "models/mlp.h"
+#include "models/size.h"
 
 namespace accrue::models {
 namespace {
 
-/// `widths`: inputs, hidden widths, outputs. Refused here, since the system would grant the memory and then
-/// kill.
+/// `widths`: inputs, hidden widths, outputs.
 void check_sizes(const std::vector<int64_t>& widths) {
   for (size_t i = 0; i < widths.size(); ++i) {
-    if (widths[i] >= 1) continue;
     const std::string what = i == 0                   ? "the number of inputs"
                              : i + 1 == widths.size() ? "the number of outputs"
                                                       : "width " + std::to_string(i) + " of hidden";
-    fail(message::model_size, {{"what", what}, {"got", widths[i]}});
+    check_size(what, widths[i]);
   }
   double parameters = 0;
   for (size_t i = 1; i < widths.size(); ++i) {
     parameters += (static_cast<double>(widths[i - 1]) + 1) * static_cast<double>(widths[i]);
   }
-  const double bytes = parameters * sizeof(float);
-  const double memory =
-      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
-  if (bytes > memory) {
-    fail(message::model_too_large, {{"parameters", parameters},
-                                    {"bytes", format_bytes(static_cast<uint64_t>(std::min(bytes, 9e18)))},
-                                    {"memory", format_bytes(static_cast<uint64_t>(memory))}});
-  }
+  check_memory(parameters);
 }
 
 void add_activation(torch::nn::Sequential& layers, config::Activation activation) {
