@@ -14,7 +14,7 @@ from pathlib import Path
 
 SETUP = Path(__file__).resolve().parent.parent.parent / "tools" / "setup"
 PACKAGES = ("g++ make cmake ninja-build python3 ccache libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgtest-dev "
-            "libgmock-dev librapidcheck-dev").split()
+            "libgmock-dev libjpeg-dev libpng-dev librapidcheck-dev zlib1g-dev").split()
 
 
 def make_wheel(folder, version="2.13.0+cpu", cuda="None"):
