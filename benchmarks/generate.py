@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes data and initial weights of the workloads from fixed seeds (numpy's PCG64) as safetensors files.
 
-usage: generate.py FOLDER
+usage: generate.py FOLDER [WORKLOAD ...]      (T M S V G; default: T M)
 """
 import json
 import math
@@ -64,7 +64,95 @@ def workload_m(folder):
     save(folder / "M/weights.safetensors", weights)
 
 
+def normal(random, deviation, *shape):
+    return random.standard_normal(shape, dtype=np.float32) * np.float32(deviation)
+
+
+def gpt_weights(random, vocabulary, context, width, layers):
+    """GPT-2's shape under transformers' names; drawn as (out, in), stored as (in, out) as GPT-2 does."""
+    zeros, ones = np.zeros(width, np.float32), np.ones(width, np.float32)
+    weights = {
+        "transformer.wte.weight": normal(random, 0.02, vocabulary, width),
+        "transformer.wpe.weight": normal(random, 0.02, context, width),
+    }
+
+    def linear(name, deviation, outputs, inputs):
+        weights[name + ".weight"] = np.ascontiguousarray(normal(random, deviation, outputs, inputs).T)
+        weights[name + ".bias"] = np.zeros(outputs, np.float32)
+
+    last = 0.02 / math.sqrt(2 * layers)
+    for layer in range(layers):
+        place = f"transformer.h.{layer}."
+        weights[place + "ln_1.weight"], weights[place + "ln_1.bias"] = ones, zeros
+        linear(place + "attn.c_attn", 0.02, 3 * width, width)
+        linear(place + "attn.c_proj", last, width, width)
+        weights[place + "ln_2.weight"], weights[place + "ln_2.bias"] = ones, zeros
+        linear(place + "mlp.c_fc", 0.02, 4 * width, width)
+        linear(place + "mlp.c_proj", last, width, 4 * width)
+    weights["transformer.ln_f.weight"], weights["transformer.ln_f.bias"] = ones, zeros
+    return weights
+
+
+def workload_s(folder):
+    """Decoder of 7 million parameters: 256 samples of log-normal length (median 80, 8 to 512), prompts masked."""
+    random = np.random.default_rng(303)
+    length = np.clip(np.rint(80 * np.exp(0.7 * random.standard_normal(256))), 8, 512).astype(np.int64)
+    prompt = np.floor(length * random.uniform(0.2, 0.6, 256)).astype(np.int64)
+    tokens = random.integers(0, 8192, int(length.sum())).astype(np.int32).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    labels = tokens.copy()
+    for begin, count in zip(offsets, prompt):
+        labels[begin : begin + count] = -100
+    save(folder / "S/train.safetensors", {"input_ids": tokens, "labels": labels, "offsets": offsets})
+    save(folder / "S/weights.safetensors", gpt_weights(random, 8192, 512, 256, 6))
+
+
+def workload_g(folder):
+    """GPT-2 124M: one batch of 16 x 64 tokens, all of them targets."""
+    random = np.random.default_rng(404)
+    tokens = random.integers(0, 50257, (16, 64)).astype(np.int64)
+    save(folder / "G/train.safetensors", {"input_ids": tokens, "labels": tokens.copy()})
+    save(folder / "G/weights.safetensors", gpt_weights(random, 50257, 1024, 768, 12))
+
+
+def workload_v(folder):
+    """resnet18 for 32x32 pixels with GroupNorm(8): two batches of 128."""
+    random = np.random.default_rng(505)
+    x = random.standard_normal((256, 3, 32, 32), dtype=np.float32)
+    y = random.integers(0, 10, 256).astype(np.int64)
+    save(folder / "V/train.safetensors", {"x": x, "y": y})
+    weights = {}
+
+    def convolution(name, outputs, inputs, kernel):
+        weights[name + ".weight"] = normal(
+            random, math.sqrt(2 / (outputs * kernel * kernel)), outputs, inputs, kernel, kernel
+        )
+
+    def norm(name, channels):
+        weights[name + ".weight"], weights[name + ".bias"] = np.ones(channels, np.float32), np.zeros(channels, np.float32)
+
+    convolution("conv1", 64, 3, 3)
+    norm("bn1", 64)
+    inputs = 64
+    for stage, channels in enumerate((64, 128, 256, 512), 1):
+        for block in range(2):
+            place = f"layer{stage}.{block}."
+            convolution(place + "conv1", channels, inputs, 3)
+            norm(place + "bn1", channels)
+            convolution(place + "conv2", channels, channels, 3)
+            norm(place + "bn2", channels)
+            if inputs != channels:
+                convolution(place + "downsample.0", channels, inputs, 1)
+                norm(place + "downsample.1", channels)
+            inputs = channels
+    bound = 1 / math.sqrt(512)
+    weights["fc.weight"], weights["fc.bias"] = uniform(random, bound, 10, 512), uniform(random, bound, 10)
+    save(folder / "V/weights.safetensors", weights)
+
+
+WORKLOADS = {"T": workload_t, "M": workload_m, "S": workload_s, "V": workload_v, "G": workload_g}
+
 if __name__ == "__main__":
     target = pathlib.Path(sys.argv[1])
-    workload_t(target)
-    workload_m(target)
+    for workload in sys.argv[2:] or ["T", "M"]:
+        WORKLOADS[workload](target)
