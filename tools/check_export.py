@@ -10,6 +10,7 @@ of the whole batch and the one accumulated from micro-batches. Exit code: 0 all 
 used.
 """
 import json
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -60,17 +61,117 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "silu": torch.nn.function
                "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh")}
 
 
-def forward(model, parameters, x):
-    if model["kind"] == "linear":
-        return torch.nn.functional.linear(x, parameters["weight"], parameters["bias"])
-    if model["kind"] != "mlp":
-        raise Unusable(f"model {model['kind']} is not known here")
+F = torch.nn.functional
+
+
+def linear_model(model, parameters, x):
+    return F.linear(x.flatten(1), parameters["weight"], parameters["bias"])
+
+
+def mlp(model, parameters, x):
+    x = x.flatten(1)
     layers = len(model["sizes"]) - 1
     for layer in range(layers):
-        x = torch.nn.functional.linear(x, parameters[f"{2 * layer}.weight"], parameters[f"{2 * layer}.bias"])
+        x = F.linear(x, parameters[f"{2 * layer}.weight"], parameters[f"{2 * layer}.bias"])
         if layer + 1 < layers:
             x = ACTIVATIONS[model["activation"]](x)
     return x
+
+
+def cnn(model, parameters, x):
+    """nn.Sequential(Conv2d, ReLU, MaxPool2d, ..., Flatten, Linear, ReLU, ..., Linear), by its parameters' shapes."""
+    layers = sorted(int(name.split(".")[0]) for name in parameters if name.endswith(".weight"))
+    for layer in layers:
+        weight, bias = parameters[f"{layer}.weight"], parameters[f"{layer}.bias"]
+        if weight.dim() == 4:
+            x = F.max_pool2d(F.relu(F.conv2d(x, weight, bias, padding=1)), 2)
+            continue
+        x = F.linear(x.flatten(1), weight, bias)
+        if layer != layers[-1]:
+            x = F.relu(x)
+    return x
+
+
+def resnet(model, parameters, x):
+    """torchvision's structure with the norm that the manifest names."""
+
+    def norm(name, y):
+        if model["norm"] == "none":
+            return y
+        groups = model["groups"] if model["norm"] == "group" else 1
+        return F.group_norm(y, groups, parameters[name + ".weight"], parameters[name + ".bias"])
+
+    def convolution(name, y, stride=1):
+        weight = parameters[name + ".weight"]
+        return F.conv2d(y, weight, stride=stride, padding=weight.shape[2] // 2)
+
+    if model["norm"] == "batch":
+        raise Unusable("a model with BatchNorm is not the same computation when its batch is split")
+    large = parameters["conv1.weight"].shape[2] == 7
+    x = F.relu(norm("bn1", convolution("conv1", x, 2 if large else 1)))
+    if large:
+        x = F.max_pool2d(x, 3, 2, 1)
+    blocks = sorted({tuple(map(int, name[5:].split(".")[:2])) for name in parameters if name.startswith("layer")})
+    for stage, block in blocks:
+        place = f"layer{stage}.{block}."
+        stride = 2 if stage > 1 and block == 0 else 1
+        count = 3 if place + "conv3.weight" in parameters else 2
+        y = x
+        for i in range(1, count + 1):
+            y = convolution(f"{place}conv{i}", y, stride if i == count - 1 else 1)
+            y = norm(f"{place}bn{i}", y)
+            if i < count:
+                y = F.relu(y)
+        if place + "downsample.0.weight" in parameters:
+            x = norm(place + "downsample.1", convolution(place + "downsample.0", x, stride))
+        x = F.relu(x + y)
+    return F.linear(x.mean((2, 3)), parameters["fc.weight"], parameters["fc.bias"])
+
+
+def gpt_sequence(model, parameters, ids):
+    """Logits of one sequence of a GPT-2."""
+
+    def get(name):
+        return parameters["transformer." + name]
+
+    def layer_norm(name, x):
+        return F.layer_norm(x, x.shape[-1:], get(name + ".weight"), get(name + ".bias"))
+
+    def linear(name, x):
+        return x @ get(name + ".weight") + get(name + ".bias")
+
+    x = get("wte.weight")[ids] + get("wpe.weight")[: len(ids)]
+    for layer in range(model["layers"]):
+        place = f"h.{layer}."
+        heads = linear(place + "attn.c_attn", layer_norm(place + "ln_1", x)).chunk(3, -1)
+        query, key, value = (part.unflatten(-1, (model["heads"], -1)).transpose(0, 1) for part in heads)
+        scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
+        hidden = torch.full_like(scores[0], -math.inf).triu(1)
+        mixed = (torch.softmax(scores + hidden, -1) @ value).transpose(0, 1).flatten(1)
+        x = x + linear(place + "attn.c_proj", mixed)
+        inner = F.gelu(linear(place + "mlp.c_fc", layer_norm(place + "ln_2", x)), approximate="tanh")
+        x = x + linear(place + "mlp.c_proj", inner)
+    return layer_norm("ln_f", x) @ get("wte.weight").T
+
+
+MODELS = {"linear": linear_model, "mlp": mlp, "cnn": cnn, "resnet18": resnet, "resnet34": resnet, "resnet50": resnet}
+
+
+def token_loss(manifest, parameters, batch):
+    """Sum over the sequences' counted targets, divided by their number."""
+    if manifest["model"]["kind"] != "gpt":
+        raise Unusable(f"model {manifest['model']['kind']} is not known here")
+    if manifest["model"].get("dropout", 0) != 0:
+        raise Unusable("a model with dropout draws its masks by Accrue's counter")
+    total, count = 0, 0
+    bounds = batch["offsets"].tolist()
+    for begin, end in zip(bounds, bounds[1:]):
+        labels = batch["labels"][begin + 1:end]
+        logits = gpt_sequence(manifest["model"], parameters, batch["input_ids"][begin:end])[:-1]
+        total = total + F.cross_entropy(logits, labels, ignore_index=-100, reduction="sum",
+                                        label_smoothing=manifest["loss"]["label_smoothing"])
+        count += (labels != -100).sum().item()
+    return total / count
 
 
 def loss_of(loss, output, target):
@@ -89,13 +190,23 @@ def loss_of(loss, output, target):
     raise Unusable(f"loss {loss['kind']} is not known here")
 
 
+def outputs_of(manifest, parameters, batch, dtype):
+    kind = manifest["model"]["kind"]
+    if kind not in MODELS:
+        raise Unusable(f"model {kind} is not known here")
+    inputs = [batch[name].to(dtype) if batch[name].dim() > 1 else batch[name].to(dtype).unsqueeze(1)
+              for name in manifest["inputs"]]
+    joined = inputs[0] if len(inputs) == 1 else torch.cat([part.flatten(1) for part in inputs], 1)
+    return MODELS[kind](manifest["model"], parameters, joined)
+
+
 def gradient(manifest, batch, stored, dtype):
     """Loss and gradients of the whole batch in one forward and backward."""
     parameters = {name: tensor.to(dtype).requires_grad_() for name, tensor in stored.items()}
-    inputs = [batch[name].to(dtype).flatten(1) if batch[name].dim() > 1 else batch[name].to(dtype).unsqueeze(1)
-              for name in manifest["inputs"]]
-    output = forward(manifest["model"], parameters, torch.cat(inputs, 1))
-    loss = loss_of(manifest["loss"], output, batch[manifest["target"]])
+    if "offsets" in batch:
+        loss = token_loss(manifest, parameters, batch)
+    else:
+        loss = loss_of(manifest["loss"], outputs_of(manifest, parameters, batch, dtype), batch[manifest["target"]])
     loss.backward()
     return loss.item(), {name: parameter.grad for name, parameter in parameters.items()}
 
@@ -127,7 +238,7 @@ def check(folder):
 
     limit = LIMITS[manifest["compute_type"]]
     model = manifest["model"]
-    print(f"{manifest['task']}, {manifest['loss']['kind']}, {model['kind']} {model['sizes']}: "
+    print(f"{manifest['task']}, {manifest['loss']['kind']}, {model['kind']} {model.get('sizes', "")}: "
           f"{manifest['samples']} samples, micro-batches {manifest['micro_sizes']}, PyTorch {torch.__version__}")
     print(f"{'exported':10}{'PyTorch':10}{'difference':>12}{'allowed':>10}  {'worst parameter'}")
     agree = True

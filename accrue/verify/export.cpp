@@ -23,8 +23,18 @@ NamedTensors as_fp32(const NamedTensors& tensors) {
 Json manifest(const Verdict& verdict, const ExportDescription& description) {
   Json loss = {{"kind", description.loss}, {"label_smoothing", description.label_smoothing}};
   if (description.loss == "huber") loss["delta"] = description.huber_delta;
-  Json model = {{"kind", description.model}, {"sizes", description.sizes}};
-  if (description.model != "linear") model["activation"] = description.activation;
+  Json model = {{"kind", description.model}};
+  if (!description.sizes.empty()) model["sizes"] = description.sizes;
+  if (!description.activation.empty()) model["activation"] = description.activation;
+  if (!description.norm.empty()) {
+    model["norm"] = description.norm;
+    model["groups"] = description.groups;
+  }
+  if (description.heads > 0) {
+    model["layers"] = description.layers;
+    model["heads"] = description.heads;
+    model["dropout"] = description.dropout;
+  }
   return {{"format", 1},
           {"task", description.task},
           {"loss", std::move(loss)},

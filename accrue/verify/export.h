@@ -11,13 +11,18 @@ namespace accrue {
 
 /// What another program must know to repeat the gradient from the exported files.
 struct ExportDescription {
-  std::string task;  ///< "regression" or "classification"
+  std::string task;  ///< its word in the configuration, such as "regression"
   std::string loss;  ///< "mse", "l1", "huber", "cross_entropy" or "binary_cross_entropy"
   double huber_delta = 1;
   double label_smoothing = 0;
-  std::string model;                ///< "linear" or "mlp"
+  std::string model;                ///< its kind in the configuration, such as "mlp"
   std::vector<int64_t> sizes = {};  ///< features in, of each hidden layer, and out
   std::string activation = {};      ///< "relu", "gelu", "gelu_tanh", "tanh" or "silu"; unused for linear
+  std::string norm = {};            ///< resnet: "group", "layer", "batch" or "none"
+  int64_t groups = 0;               ///< resnet: of GroupNorm
+  int64_t layers = 0;               ///< gpt
+  int64_t heads = 0;                ///< gpt
+  double dropout = 0;               ///< gpt
   std::vector<std::string> inputs = {"x"};  ///< fields that the model reads, joined along the features
   std::string target = "y";
 };
