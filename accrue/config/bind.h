@@ -166,4 +166,37 @@ inline Value get_valid(const Run& run) {
   return run.data.valid_fraction ? Value(*run.data.valid_fraction) : fetch(run.data.valid);
 }
 
+inline void set_loss_scale(Run& run, const Value& value) {
+  LossScaleOptions& scaling = run.update.loss_scale;
+  if (const auto* scale = std::get_if<double>(&value)) {
+    scaling.kind = LossScaling::fixed;
+    scaling.scale = *scale;
+  } else {
+    scaling.kind = std::get<std::string>(value) == "dynamic" ? LossScaling::dynamic : LossScaling::none;
+  }
+}
+
+inline Value get_loss_scale(const Run& run) {
+  const LossScaleOptions& scaling = run.update.loss_scale;
+  if (scaling.kind == LossScaling::fixed) return scaling.scale;
+  return std::string(scaling.kind == LossScaling::dynamic ? "dynamic" : "none");
+}
+
+inline void set_average(Run& run, const Value& value) {
+  if (!run.update.average) run.update.average.emplace();
+  run.update.average->decay = std::get<double>(value);
+}
+
+inline Value get_average(const Run& run) {
+  return run.update.average ? Value(run.update.average->decay) : Value();
+}
+
+inline void set_average_ramp(Run& run, const Value& value) {
+  if (run.update.average) run.update.average->ramp = std::get<bool>(value);
+}
+
+inline Value get_average_ramp(const Run& run) {
+  return run.update.average ? Value(run.update.average->ramp) : Value();
+}
+
 }  // namespace accrue::config::bind

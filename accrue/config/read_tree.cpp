@@ -109,7 +109,8 @@ void read_override(const Override& one, GivenValues& given, Problems& problems) 
   const Key* key = find_key(one.path);
   Node node;
   const bool verbatim = key != nullptr && (key->type == Type::text || key->type == Type::path ||
-                                           key->type == Type::path_or_fraction || key->type == Type::word);
+                                           key->type == Type::path_or_fraction || key->type == Type::word ||
+                                           key->type == Type::word_or_number);
   if (verbatim && !is_null_word(one.value) && one.value.front() != '"' && one.value.front() != '\'') {
     // As it stands: "#" and ": " belong to a path or name, and are no YAML.
     if (!is_utf8(one.value)) {

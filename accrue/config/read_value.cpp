@@ -32,6 +32,8 @@ class Reader {
         return as_value(text(node, path()));
       case Type::path_or_fraction:
         return path_or_fraction(node);
+      case Type::word_or_number:
+        return word_or_number(node);
       case Type::texts:
         return list<std::string>(node, [&](const Node& item) { return text(item, path()); });
       case Type::integers:
@@ -63,6 +65,12 @@ class Reader {
   template <typename T>
   static std::optional<Value> as_value(std::optional<T> part) {
     return part ? std::optional<Value>(std::move(*part)) : std::nullopt;
+  }
+
+  static bool is_in(const Range& range, double number) {
+    const bool below = range.open_minimum ? number <= range.minimum : number < range.minimum;
+    const bool above = range.open_maximum ? number >= range.maximum : number > range.maximum;
+    return !below && !above;
   }
 
   std::string number_hint(const Node& node, bool whole) const {
@@ -98,6 +106,8 @@ class Reader {
     const std::string allowed = allowed_text(single);
     if (!number) return refuse(node, path(), allowed, number_hint(node, true));
     const auto value = static_cast<double>(*number);
+    const bool between = key_.range.ends_only && value != key_.range.minimum && value != key_.range.maximum;
+    if (between) return refuse(node, path(), allowed);
     if (value < key_.range.minimum || value > key_.range.maximum) {
       const bool too_large = value > key_.range.maximum;
       const std::string limit = std::to_string(static_cast<int64_t>(key_.range.maximum));
@@ -120,9 +130,7 @@ class Reader {
     std::optional<double> number;
     if (node.kind == Node::Kind::scalar && !node.quoted) number = parse_number(node.text);
     if (!number) return refuse(node, path, allowed_text(limits), number_hint(node, false));
-    const bool below = range.open_minimum ? *number <= range.minimum : *number < range.minimum;
-    const bool above = range.open_maximum ? *number >= range.maximum : *number > range.maximum;
-    if (below || above) return refuse(node, path, allowed_text(limits));
+    if (!is_in(range, *number)) return refuse(node, path, allowed_text(limits));
     return *number + 0.0;  // -0 becomes 0
   }
 
@@ -143,6 +151,14 @@ class Reader {
     if (number_like) return as_value(number(node, path(), key_.range));
     if (node.kind != Node::Kind::scalar) return refuse(node);
     return as_value(text(node, path()));
+  }
+
+  std::optional<Value> word_or_number(const Node& node) {
+    const bool number_like = node.kind == Node::Kind::scalar && parse_number(node.text);
+    if (!number_like) return word(node);
+    if (node.quoted) return refuse(node, number_hint(node, false));
+    const double value = *parse_number(node.text);
+    return is_in(key_.range, value) ? std::optional<Value>(value) : refuse(node);
   }
 
   /// A list, or one element in its place.
@@ -169,7 +185,8 @@ class Reader {
     std::optional<std::vector<T>> values = elements<T>(node, read_item);
     if (!values) return std::nullopt;
     const size_t length = key_.range.length;
-    if (values->empty() || (length > 0 && values->size() != length)) {
+    const size_t most = std::max(length, key_.range.max_length);
+    if (values->empty() || values->size() < length || (most > 0 && values->size() > most)) {
       return refuse(node, "; the list has " + std::to_string(values->size()));
     }
     return Value(std::move(*values));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,7 @@ std::string words_text(const Key& key) {
 
 /// "from 0 to 1 (1 not included)", "of at least 1", "above 0", or nothing.
 std::string range_text(const Range& range) {
+  if (range.ends_only) return " that is " + number_text(range.minimum) + " or " + number_text(range.maximum);
   const bool upper = std::isfinite(range.maximum) && range.maximum <= 4096;
   if (!std::isfinite(range.minimum)) return "";
   if (!upper) return (range.open_minimum ? " above " : " of at least ") + number_text(range.minimum);
@@ -28,7 +30,24 @@ std::string range_text(const Range& range) {
   return text;
 }
 
+/// "a list of 2 whole numbers, each of at least 1".
+std::string numbers_text(const Range& range, const std::string& what) {
+  std::string text = "a list of ";
+  if (range.length > 0) text += std::to_string(range.length) + " ";
+  if (range.max_length > 0) text += "or " + std::to_string(range.max_length) + " ";
+  const std::string each = range_text(range);
+  return text + what + (each.empty() ? "" : ", each" + each);
+}
+
+std::string needs_text(const Key& key) {
+  std::string text;
+  for (const Need& need : needs_of(key)) text.append(text.empty() ? "" : " and ").append(need.text());
+  return text;
+}
+
 Json number_schema(const Range& range, bool whole) {
+  if (range.ends_only)
+    return {{"enum", {static_cast<int64_t>(range.minimum), static_cast<int64_t>(range.maximum)}}};
   Json schema = {{"type", whole ? "integer" : "number"}};
   const auto bound = [&](const char* closed, const char* open, double value, bool is_open) {
     if (!std::isfinite(value)) return;
@@ -41,11 +60,13 @@ Json number_schema(const Range& range, bool whole) {
   return schema;
 }
 
-Json list_schema(const Json& item, size_t length) {
-  const size_t least = length > 0 ? length : 1;
+/// An array; where one element will do, also that element alone.
+Json list_schema(const Json& item, const Range& range) {
+  const size_t least = std::max<size_t>(range.length, 1);
+  const size_t most = std::max(range.length, range.max_length);
   Json list = {{"type", "array"}, {"items", item}, {"minItems", least}};
-  if (length > 0) list["maxItems"] = length;
-  return length > 0 ? list : Json{{"anyOf", {list, item}}};
+  if (most > 0) list["maxItems"] = most;
+  return least > 1 ? list : Json{{"anyOf", {list, item}}};
 }
 
 Json groups_schema() {
@@ -53,7 +74,7 @@ Json groups_schema() {
   const Json pattern = {{"type", "string"}, {"minLength", 1}};
   const Json group = {
       {"type", "object"},
-      {"properties", {{"match", list_schema(pattern, 0)}, {"lr", value}, {"weight_decay", value}}},
+      {"properties", {{"match", list_schema(pattern, {})}, {"lr", value}, {"weight_decay", value}}},
       {"required", Json::array({"match"})},
       {"additionalProperties", false}};
   return {{"type", "array"}, {"items", group}, {"minItems", 1}};
@@ -78,12 +99,14 @@ Json type_schema(const Key& key) {
       return {{"type", "string"}, {"minLength", 1}};
     case Type::path_or_fraction:
       return {{"anyOf", {Json{{"type", "string"}, {"minLength", 1}}, number_schema(key.range, false)}}};
+    case Type::word_or_number:
+      return {{"anyOf", {Json{{"enum", key.words}}, number_schema(key.range, false)}}};
     case Type::texts:
-      return list_schema(text, key.range.length);
+      return list_schema(text, key.range);
     case Type::integers:
-      return list_schema(number_schema(key.range, true), key.range.length);
+      return list_schema(number_schema(key.range, true), key.range);
     case Type::numbers:
-      return list_schema(number_schema(key.range, false), key.range.length);
+      return list_schema(number_schema(key.range, false), key.range);
     case Type::groups:
       return groups_schema();
   }
@@ -102,7 +125,7 @@ struct JsonOf {
 Json key_schema(const Key& key) {
   Json schema = type_schema(key);
   std::string help(key.help);
-  if (!key.needs.empty()) help += " Only with " + need_of(key).text() + ".";
+  if (!key.needs.empty()) help += " Only with " + needs_text(key) + ".";
   if (!key.fallback.empty()) help += " Default: " + std::string(key.fallback) + ".";
   schema["description"] = help;
   const Json fallback = key.fallback.empty() ? std::visit(JsonOf{}, key.get(default_run())) : Json();
@@ -127,6 +150,8 @@ std::string type_text(const Key& key) {
       return "path";
     case Type::path_or_fraction:
       return "path or number";
+    case Type::word_or_number:
+      return "word or number";
     case Type::texts:
       return "list of texts";
     case Type::integers:
@@ -166,12 +191,14 @@ std::string allowed_text(const Key& key) {
       return "a path";
     case Type::path_or_fraction:
       return "a path or a number" + range;
+    case Type::word_or_number:
+      return "one of " + words_text(key) + ", or a number" + range;
     case Type::texts:
       return "a list of texts";
     case Type::integers:
-      return "a list of whole numbers, each" + range;
+      return numbers_text(key.range, "whole numbers");
     case Type::numbers:
-      return "a list of " + std::to_string(key.range.length) + " numbers, each" + range;
+      return numbers_text(key.range, "numbers");
     case Type::groups:
       return "a list of sections with the keys match, lr, weight_decay";
   }
@@ -203,7 +230,7 @@ std::string json_schema() {
 std::string markdown_reference() {
   std::string table = "| Key | Type | Default | Allowed | Meaning |\n| --- | --- | --- | --- | --- |\n";
   for (const Key& key : schema()) {
-    const std::string need = key.needs.empty() ? "" : "; only with " + need_of(key).text();
+    const std::string need = key.needs.empty() ? "" : "; only with " + needs_text(key);
     table += "| `" + std::string(key.path) + "` | " + type_text(key) + " | " + default_text(key) + " | " +
              allowed_text(key) + need + " | " + std::string(key.help) + " |\n";
   }

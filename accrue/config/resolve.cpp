@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/config/resolve.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "accrue/base/log.h"
@@ -34,41 +35,31 @@ void check_pair(Resolution& r, const char* first, const char* second) {
       {{"place", r.place(second)}, {"path", second}, {"other", first}, {"other_place", r.place(first)}});
 }
 
-void check_meaning(Resolution& r) {
-  for (const Key& key : schema()) {
-    if (key.needs.empty() || r.given.find(key.path) == r.given.end()) continue;
-    const Need need = need_of(key);
-    const bool unclear =
-        r.refused(need.key) || (need.key == "loss.kind" && !r.has("task") && !r.has("loss.kind"));
-    if (unclear || needs_hold(key, r.run)) continue;
-    const bool by_task = r.origins.count(std::string(need.key)) > 0;
-    r.problems.add(message::config_no_meaning, {{"place", r.place(key.path)},
-                                                {"path", key.path},
-                                                {"other", need.key},
-                                                {"got", to_text(find_key(need.key)->get(r.run))},
-                                                {"origin", by_task           ? " (by task)"
-                                                           : r.has(need.key) ? ""
-                                                                             : " (the default)"},
-                                                {"need", need.text()}});
-  }
+/// Whether it is open what the key will be, since what decides it was refused or not given.
+bool is_unclear(const Resolution& r, std::string_view path) {
+  if (r.refused(path)) return true;
+  const bool by_task = path == "task" || path == "loss.kind" || path == "model.kind";
+  return by_task && !r.has("task") && !r.has(path);
 }
 
-void resolve_loss(Resolution& r) {
-  if (!r.has("task") || r.refused("loss.kind")) return;
-  const bool regression = r.run.task == Task::regression;
-  LossKind& kind = r.run.loss.kind;
-  if (kind == LossKind::automatic) {
-    kind = regression ? LossKind::mse : LossKind::cross_entropy;
-    r.origins["loss.kind"] = "by task";
-    return;
+void check_meaning(Resolution& r) {
+  for (const Key& key : schema()) {
+    if (r.given.find(key.path) == r.given.end()) continue;
+    const std::vector<Need> needs = needs_of(key);
+    const auto broken = std::find_if(needs.begin(), needs.end(), [&](const Need& need) {
+      return !is_unclear(r, need.key) && !need.holds(r.run);
+    });
+    if (broken == needs.end()) continue;
+    const bool by_task = r.origins.count(std::string(broken->key)) > 0;
+    r.problems.add(message::config_no_meaning, {{"place", r.place(key.path)},
+                                                {"path", key.path},
+                                                {"other", broken->key},
+                                                {"got", to_text(find_key(broken->key)->get(r.run))},
+                                                {"origin", by_task              ? " (by task)"
+                                                           : r.has(broken->key) ? ""
+                                                                                : " (the default)"},
+                                                {"need", broken->text()}});
   }
-  const bool of_regression = kind == LossKind::mse || kind == LossKind::l1 || kind == LossKind::huber;
-  if (of_regression == regression) return;
-  r.problems.add(message::config_loss_of_task,
-                 {{"place", r.place("loss.kind")},
-                  {"got", word_of(kind)},
-                  {"task", word_of(r.run.task)},
-                  {"allowed", regression ? "mse, l1, huber" : "cross_entropy, binary_cross_entropy"}});
 }
 
 void check_update(Resolution& r) {
@@ -140,9 +131,11 @@ std::string Resolution::place(std::string_view path) const {
 void resolve(Resolution& r) {
   apply(r);
   check_needed(r);
+  resolve_task(r);
   resolve_batch(r);
-  resolve_loss(r);
   check_meaning(r);
+  check_model(r);
+  check_evaluation(r);
   check_update(r);
   resolve_length(r);
   resolve_paths(r);

@@ -27,7 +27,19 @@ struct Resolution {
 /// Applies defaults and what was given, checks what keys mean together, and derives what is left open.
 void resolve(Resolution& resolution);
 
+/// Fills in what follows from the task, and refuses a model, loss, format or metric that it has not.
+void resolve_task(Resolution& resolution);
+
+/// Sizes of the model that do not go together, and what the data must know of it.
+void check_model(Resolution& resolution);
+
+/// Keys of the evaluation that do not go together.
+void check_evaluation(Resolution& resolution);
+
 /// Size, micro_batch and num_micro_steps: two fix the third.
 void resolve_batch(Resolution& resolution);
+
+/// "4 and 8": the divisors of `size` next below and above `wanted`.
+std::string near_divisors(int64_t size, int64_t wanted);
 
 }  // namespace accrue::config

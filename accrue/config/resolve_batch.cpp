@@ -10,20 +10,6 @@ std::string count(int64_t number) {
   return std::to_string(number);
 }
 
-/// "4 and 8": the divisors of `size` next below and above `wanted`.
-std::string near_divisors(int64_t size, int64_t wanted) {
-  int64_t below = 0;
-  int64_t above = 0;
-  for (int64_t divisor = 1; divisor * divisor <= size; ++divisor) {
-    if (size % divisor != 0) continue;
-    for (const int64_t candidate : {divisor, size / divisor}) {
-      if (candidate < wanted && candidate > below) below = candidate;
-      if (candidate > wanted && (above == 0 || candidate < above)) above = candidate;
-    }
-  }
-  return above == 0 ? count(below) : count(below) + " and " + count(above);
-}
-
 /// "8 groups of 32", "3 groups of 16 and one of 2".
 std::string groups_text(int64_t size, int64_t micro_batch) {
   const int64_t full = size / micro_batch;
@@ -97,6 +83,19 @@ void from_micro_batch(Resolution& r) {
 }
 
 }  // namespace
+
+std::string near_divisors(int64_t size, int64_t wanted) {
+  int64_t below = 0;
+  int64_t above = 0;
+  for (int64_t divisor = 1; divisor * divisor <= size; ++divisor) {
+    if (size % divisor != 0) continue;
+    for (const int64_t candidate : {divisor, size / divisor}) {
+      if (candidate < wanted && candidate > below) below = candidate;
+      if (candidate > wanted && (above == 0 || candidate < above)) above = candidate;
+    }
+  }
+  return above == 0 ? count(below) : count(below) + " and " + count(above);
+}
 
 void resolve_batch(Resolution& r) {
   for (const char* path : {"batch.size", "batch.micro_batch", "batch.num_micro_steps"}) {

@@ -28,18 +28,7 @@ Run default_run() {
   return run;
 }
 
-bool needs_hold(const Key& key, const Run& run) {
-  if (key.needs.empty()) return true;
-  const Need need = need_of(key);
-  return need.allows(to_text(find_key(need.key)->get(run)));
-}
-
-Need need_of(const Key& key) {
-  const size_t equals = key.needs.find('=');
-  return {key.needs.substr(0, equals), key.needs.substr(equals + 1)};
-}
-
-bool Need::allows(std::string_view word) const {
+bool is_one_of(std::string_view word, std::string_view words) {
   for (std::string_view rest = words; !rest.empty();) {
     const std::string_view allowed = rest.substr(0, rest.find('|'));
     if (allowed == word) return true;
@@ -48,11 +37,36 @@ bool Need::allows(std::string_view word) const {
   return false;
 }
 
-std::string Need::text() const {
+std::string listed(std::string_view words) {
   std::string all(words);
   for (size_t bar = all.find('|'); bar != std::string::npos; bar = all.find('|', bar))
     all.replace(bar, 1, ", ");
-  return std::string(key) + ": " + all;
+  return all;
+}
+
+bool Need::holds(const Run& run) const {
+  const Value value = find_key(key)->get(run);
+  return words == "*" ? value.index() != 0 : is_one_of(to_text(value), words);
+}
+
+std::string Need::text() const {
+  return words == "*" ? std::string(key) : std::string(key) + ": " + listed(words);
+}
+
+std::vector<Need> needs_of(const Key& key) {
+  std::vector<Need> needs;
+  for (std::string_view rest = key.needs; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(';'));
+    const size_t equals = one.find('=');
+    needs.push_back({one.substr(0, equals), one.substr(equals + 1)});
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  }
+  return needs;
+}
+
+bool needs_hold(const Key& key, const Run& run) {
+  const std::vector<Need> needs = needs_of(key);
+  return std::all_of(needs.begin(), needs.end(), [&](const Need& need) { return need.holds(run); });
 }
 
 Value value_of(const Key& key, const Run& run) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "accrue/config/run.h"
 #include "accrue/config/value.h"
@@ -20,6 +21,7 @@ enum class Type {
   text,
   path,
   path_or_fraction,
+  word_or_number,
   texts,
   integers,
   numbers,
@@ -32,7 +34,9 @@ struct Range {
   double maximum = std::numeric_limits<double>::infinity();
   bool open_minimum = false;  ///< the minimum itself is not allowed
   bool open_maximum = false;
-  size_t length = 0;  ///< a list's exact length; 0: any but empty
+  bool ends_only = false;  ///< the minimum or the maximum, nothing between
+  size_t length = 0;       ///< a list's exact length; 0: any but empty
+  size_t max_length = 0;   ///< where not 0: a list's length is from `length` to this
 };
 
 /// One key of the configuration: its declaration and its place in a Run.
@@ -41,7 +45,7 @@ struct Key {
   Type type{};
   std::span<const std::string_view> words = {};  ///< allowed words
   Range range = {};
-  std::string_view needs = {};     ///< "optimizer.name=sgd|adam": of meaning only with these values
+  std::string_view needs = {};     ///< "task=sft;optimizer.name=sgd|adam": of meaning only where all hold
   std::string_view fallback = {};  ///< the default in words, where it is not the one of a default Run
   std::string_view help = {};      ///< one sentence
   void (*set)(Run& run, const Value& value) = nullptr;
@@ -57,17 +61,23 @@ std::span<const Key> schema();
 /// The key of that path, or null.
 const Key* find_key(std::string_view path);
 
-/// The condition under which a key is of meaning: `key` has one of `words` (parted by '|').
+/// Whether `word` is one of `words`, which '|' parts.
+bool is_one_of(std::string_view word, std::string_view words);
+
+/// "adam, adamw" for "adam|adamw".
+std::string listed(std::string_view words);
+
+/// A condition under which a key is of meaning: `key` has one of `words` (parted by '|'), or "*": any value.
 struct Need {
   std::string_view key;
   std::string_view words;
 
-  bool allows(std::string_view word) const;
+  bool holds(const Run& run) const;
   std::string text() const;  ///< "optimizer.name: adam, adamw"
 };
 
-/// The parts of `key.needs`, which must not be empty.
-Need need_of(const Key& key);
+/// The conditions in `key.needs`, all of which must hold.
+std::vector<Need> needs_of(const Key& key);
 
 /// Whether the key is of meaning in this run.
 bool needs_hold(const Key& key, const Run& run);

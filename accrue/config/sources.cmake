@@ -1,5 +1,9 @@
 accrue_sources(core config
   keys.cpp
+  keys_data.cpp
+  keys_model.cpp
+  keys_run.cpp
+  keys_update.cpp
   load.cpp
   number.cpp
   paths.cpp
@@ -9,6 +13,7 @@ accrue_sources(core config
   reference.cpp
   resolve.cpp
   resolve_batch.cpp
+  resolve_task.cpp
   schema.cpp
   suggest.cpp
   templates.cpp

@@ -6,6 +6,7 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/config.h"
 #include "accrue/base/nearest.h"
+#include "accrue/config/template_texts.h"
 
 namespace accrue::config {
 namespace {
@@ -161,6 +162,10 @@ constexpr Template kTemplates[] = {
     {"classification-csv", "Tell classes apart from the columns of a CSV file.", kClassificationCsv},
     {"classification-tensors", "Tell classes apart from named arrays in a safetensors file.",
      kClassificationTensors},
+    {"image-classification", "Tell apart what the images in a folder for each class show.",
+     kImageClassification},
+    {"causal-lm", "Learn the next token of a text of token ids.", kCausalLm},
+    {"sft", "Learn the answers in instruction data of token ids.", kSft},
 };
 
 }  // namespace

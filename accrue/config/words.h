@@ -65,6 +65,13 @@ inline constexpr auto kWords<Accumulate> = std::to_array<std::string_view>({"fp3
 /// The optimizers' names, in the order of OptimizerOptions.
 inline constexpr auto kOptimizerWords = std::to_array<std::string_view>({"sgd", "adam", "adamw"});
 
+/// What a loss scale may be beside a number.
+inline constexpr auto kLossScaleWords = std::to_array<std::string_view>({"none", "dynamic"});
+
+/// The metrics of all tasks; which ones a task has is checked when the run is resolved.
+inline constexpr auto kMetricWords =
+    std::to_array<std::string_view>({"loss", "mae", "rmse", "r2", "accuracy", "top1", "top5", "perplexity"});
+
 /// The word of a value, such as "skip_update".
 template <typename E>
 constexpr std::string_view word_of(E value) {

@@ -176,7 +176,8 @@ inline constexpr BadConfig kBadConfigs[] = {
     {"config.no_task",
      "data: {train: a.csv}\n",
      "ConfigError",
-     "bad.yaml: task: not given; needed is one of regression, classification"},
+     "bad.yaml: task: not given; needed is one of regression, classification, "
+     "image-classification, causal-lm, sft"},
     {"config.no_data",
      "task: regression\n",
      "ConfigError",
@@ -185,13 +186,14 @@ inline constexpr BadConfig kBadConfigs[] = {
      "task: clasification\n"
      "data: {train: a.csv}\n",
      "ConfigError",
-     "bad.yaml:1:7: task: got clasification, needed one of regression, classification; did you "
-     "mean \"classification\"?"},
+     "bad.yaml:1:7: task: got clasification, needed one of regression, classification, "
+     "image-classification, causal-lm, sft; did you mean \"classification\"?"},
     {"config.task_not_yet",
-     "task: sft\n"
+     "task: contrastive\n"
      "data: {train: a.csv}\n",
      "ConfigError",
-     "bad.yaml:1:7: task: got sft, needed one of regression, classification"},
+     "bad.yaml:1:7: task: got contrastive, needed one of regression, classification, "
+     "image-classification, causal-lm, sft"},
     {"config.top_key_unknown",
      "task: classification\n"
      "data: {train: a.csv}\n"
@@ -216,11 +218,11 @@ inline constexpr BadConfig kBadConfigs[] = {
     {"config.key_reserved",
      "task: classification\n"
      "data: {train: a.csv}\n"
-     "model: {kind: gpt, vocabulary: 7}\n",
+     "model: {kind: mlp, from: folder}\n",
      "ConfigError",
-     "bad.yaml:3:15: model.kind: got gpt, needed one of linear, mlp\n"
-     "bad.yaml:3:20: model.vocabulary: there is no such key; known here are kind, hidden, "
-     "activation, weights"},
+     "bad.yaml:3:20: model.from: there is no such key; known here are kind, hidden, "
+     "activation, channels, norm, groups, stem, vocabulary, context, width, layers, heads, "
+     "dropout, weights"},
     {"config.gradient_accumulation_steps",
      "task: classification\n"
      "data: {train: a.csv}\n"
@@ -472,8 +474,8 @@ inline constexpr BadConfig kBadConfigs[] = {
      "data: {train: a.csv}\n"
      "model: {kind: linear, hidden: [8]}\n",
      "ConfigError",
-     "bad.yaml:3:31: model.hidden: has no meaning with model.kind: linear; it needs model.kind: "
-     "mlp"},
+     "bad.yaml:3:31: model.hidden: has no meaning with model.kind: linear; it needs "
+     "model.kind: mlp, cnn"},
     {"config.hidden_empty",
      "task: classification\n"
      "data: {train: a.csv}\n"
@@ -695,7 +697,8 @@ inline constexpr BadConfig kBadConfigs[] = {
      ": 1\n",
      "ConfigError",
      "bad.yaml:1:3: got a list as a key; a key must be a word\n"
-     "bad.yaml: task: not given; needed is one of regression, classification\n"
+     "bad.yaml: task: not given; needed is one of regression, classification, "
+     "image-classification, causal-lm, sft\n"
      "bad.yaml: data.train: not given; needed is a path"},
     {"config.not_utf8",
      "task: classification\n"
@@ -714,12 +717,501 @@ inline constexpr BadConfig kBadConfigs[] = {
      "batch: {size: 0}\n"
      "lr: 1\n",
      "ConfigError",
-     "bad.yaml:1:7: task: got clasification, needed one of regression, classification; did you "
-     "mean \"classification\"?\n"
+     "bad.yaml:1:7: task: got clasification, needed one of regression, classification, "
+     "image-classification, causal-lm, sft; did you mean \"classification\"?\n"
      "bad.yaml:2:22: data.formt: there is no such key; did you mean \"format\"?; known here are "
-     "train, valid, format, inputs, target, standardize, missing\n"
+     "train, valid, format, inputs, target, standardize, missing, variant, resize, channels, "
+     "mean, std, flip, crop, dtype, max_length\n"
      "bad.yaml:3:15: batch.size: got 0, needed a whole number of at least 1\n"
      "bad.yaml:4:1: lr: there is no such key; here it is optimizer.lr"},
+    {"config.model_of_other_task",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {kind: cnn}\n",
+     "ConfigError",
+     "bad.yaml:3:15: model.kind: got cnn, needed for classification is one of linear, mlp"},
+    {"config.model_of_rows_for_tokens",
+     "task: sft\n"
+     "data: {train: a}\n"
+     "model: {kind: mlp}\n",
+     "ConfigError",
+     "bad.yaml:3:15: model.kind: got mlp, needed for sft is one of gpt"},
+    {"config.model_of_tokens_for_images",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {kind: gpt}\n",
+     "ConfigError",
+     "bad.yaml:3:15: model.kind: got gpt, needed for image-classification is one of linear, "
+     "mlp, cnn, resnet18, resnet34, resnet50"},
+    {"config.format_of_other_task",
+     "task: image-classification\n"
+     "data: {train: a, format: csv}\n",
+     "ConfigError",
+     "bad.yaml:2:26: data.format: got csv, needed for image-classification is one of auto, "
+     "safetensors, idx, cifar, image-folder"},
+    {"config.format_of_tokens_for_rows",
+     "task: regression\n"
+     "data: {train: a, format: jsonl}\n",
+     "ConfigError",
+     "bad.yaml:2:26: data.format: got jsonl, needed for regression is one of auto, csv, "
+     "safetensors"},
+    {"config.loss_of_numbers_for_tokens",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {vocabulary: 9}\n"
+     "loss: {kind: mse}\n",
+     "ConfigError",
+     "bad.yaml:4:14: loss.kind: got mse, needed for causal-lm is one of cross_entropy"},
+    {"config.loss_of_numbers_for_images",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "loss: {kind: huber}\n",
+     "ConfigError",
+     "bad.yaml:3:14: loss.kind: got huber, needed for image-classification is one of "
+     "cross_entropy"},
+    {"config.metric_of_other_task",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "eval: {metric: perplexity}\n",
+     "ConfigError",
+     "bad.yaml:3:16: eval.metric: got perplexity, needed for image-classification is one of "
+     "loss, top1, top5"},
+    {"config.metric_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "eval: {metric: accurcy}\n",
+     "ConfigError",
+     "bad.yaml:3:16: eval.metric: got accurcy, needed one of loss, mae, rmse, r2, accuracy, "
+     "top1, top5, perplexity; did you mean \"accuracy\"?"},
+    {"config.variant_unknown",
+     "task: image-classification\n"
+     "data: {train: a, variant: cifar11}\n",
+     "ConfigError",
+     "bad.yaml:2:27: data.variant: got cifar11, needed one of auto, cifar10, cifar100; did you "
+     "mean \"cifar10\"?"},
+    {"config.variant_with_idx",
+     "task: image-classification\n"
+     "data: {train: a, format: idx, variant: cifar10}\n",
+     "ConfigError",
+     "bad.yaml:2:40: data.variant: has no meaning with data.format: idx; it needs data.format: "
+     "auto, cifar"},
+    {"config.std_zero",
+     "task: image-classification\n"
+     "data: {train: a, std: [1, 0]}\n",
+     "ConfigError",
+     "bad.yaml:2:27: data.std: got 0, needed a number above 0"},
+    {"config.mean_empty",
+     "task: image-classification\n"
+     "data: {train: a, mean: []}\n",
+     "ConfigError",
+     "bad.yaml:2:24: data.mean: got a list, needed a list of numbers; the list has 0"},
+    {"config.mean_of_rows",
+     "task: classification\n"
+     "data: {train: a.csv, mean: 0.5}\n",
+     "ConfigError",
+     "bad.yaml:2:28: data.mean: has no meaning with task: classification; it needs task: "
+     "image-classification"},
+    {"config.resize_three",
+     "task: image-classification\n"
+     "data: {train: a, resize: [8, 8, 3]}\n",
+     "ConfigError",
+     "bad.yaml:2:26: data.resize: got a list, needed a list of 1 or 2 whole numbers, each of "
+     "at least 1; the list has 3"},
+    {"config.resize_too_large",
+     "task: image-classification\n"
+     "data: {train: a, resize: 9000}\n",
+     "ConfigError",
+     "bad.yaml:2:26: data.resize: got 9000, needed a whole number of at least 1; it may be at "
+     "most 8192"},
+    {"config.resize_with_cifar",
+     "task: image-classification\n"
+     "data: {train: a, format: cifar, resize: 8}\n",
+     "ConfigError",
+     "bad.yaml:2:41: data.resize: has no meaning with data.format: cifar; it needs "
+     "data.format: auto, image-folder"},
+    {"config.channels_two",
+     "task: image-classification\n"
+     "data: {train: a, channels: 2}\n",
+     "ConfigError",
+     "bad.yaml:2:28: data.channels: got 2, needed a whole number that is 1 or 3"},
+    {"config.channels_four",
+     "task: image-classification\n"
+     "data: {train: a, channels: 4}\n",
+     "ConfigError",
+     "bad.yaml:2:28: data.channels: got 4, needed a whole number that is 1 or 3"},
+    {"config.flip_of_rows",
+     "task: regression\n"
+     "data: {train: a.csv, flip: true}\n",
+     "ConfigError",
+     "bad.yaml:2:28: data.flip: has no meaning with task: regression; it needs task: "
+     "image-classification"},
+    {"config.flip_number",
+     "task: image-classification\n"
+     "data: {train: a, flip: 1}\n",
+     "ConfigError",
+     "bad.yaml:2:24: data.flip: got 1, needed true or false"},
+    {"config.crop_negative",
+     "task: image-classification\n"
+     "data: {train: a, crop: -1}\n",
+     "ConfigError",
+     "bad.yaml:2:24: data.crop: got -1, needed a whole number of at least 0"},
+    {"config.standardize_images",
+     "task: image-classification\n"
+     "data: {train: a, standardize: true}\n",
+     "ConfigError",
+     "bad.yaml:2:31: data.standardize: has no meaning with task: image-classification; it "
+     "needs task: regression, classification"},
+    {"config.inputs_of_tokens",
+     "task: sft\n"
+     "data: {train: a, inputs: x}\n"
+     "model: {vocabulary: 9}\n",
+     "ConfigError",
+     "bad.yaml:2:26: data.inputs: has no meaning with task: sft; it needs task: regression, "
+     "classification, image-classification"},
+    {"config.dtype_unknown",
+     "task: causal-lm\n"
+     "data: {train: a, dtype: int16}\n"
+     "model: {vocabulary: 9}\n",
+     "ConfigError",
+     "bad.yaml:2:25: data.dtype: got int16, needed one of auto, uint16, uint32; did you mean "
+     "\"uint16\"?"},
+    {"config.dtype_with_jsonl",
+     "task: causal-lm\n"
+     "data: {train: a, format: jsonl, dtype: uint16}\n"
+     "model: {vocabulary: 9}\n",
+     "ConfigError",
+     "bad.yaml:2:40: data.dtype: has no meaning with data.format: jsonl; it needs data.format: "
+     "auto, tokens"},
+    {"config.max_length_of_rows",
+     "task: classification\n"
+     "data: {train: a.csv, max_length: 8}\n",
+     "ConfigError",
+     "bad.yaml:2:34: data.max_length: has no meaning with task: classification; it needs task: "
+     "causal-lm, sft"},
+    {"config.max_length_zero",
+     "task: sft\n"
+     "data: {train: a, max_length: 0}\n"
+     "model: {vocabulary: 9}\n",
+     "ConfigError",
+     "bad.yaml:2:30: data.max_length: got 0, needed a whole number of at least 1"},
+    {"config.max_length_above_context",
+     "task: sft\n"
+     "data: {train: a, max_length: 129}\n"
+     "model: {vocabulary: 9}\n",
+     "ConfigError",
+     "bad.yaml:2:30: data.max_length: 129 is more than model.context, which is 128 tokens; "
+     "lower the one or raise the other"},
+    {"config.gpt_without_vocabulary",
+     "task: causal-lm\n"
+     "data: {train: a}\n",
+     "ConfigError",
+     "bad.yaml: model.vocabulary: not given; a gpt needs the number of token ids, which the "
+     "tokenizer tells"},
+    {"config.gpt_named_without_vocabulary",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {kind: gpt}\n",
+     "ConfigError",
+     "bad.yaml:3:15: model.vocabulary: not given; a gpt needs the number of token ids, which "
+     "the tokenizer tells"},
+    {"config.vocabulary_one",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {vocabulary: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:21: model.vocabulary: got 1, needed a whole number of at least 2"},
+    {"config.vocabulary_of_mlp",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {vocabulary: 9}\n",
+     "ConfigError",
+     "bad.yaml:3:21: model.vocabulary: has no meaning with model.kind: mlp (by task); it needs "
+     "model.kind: gpt"},
+    {"config.context_one",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {vocabulary: 9, context: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:33: model.context: got 1, needed a whole number of at least 2"},
+    {"config.heads_not_of_width",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {vocabulary: 9, width: 128, heads: 6}\n",
+     "ConfigError",
+     "bad.yaml:3:43: model.heads: 6 does not divide model.width 128; near it 4 and 8 would"},
+    {"config.width_not_of_default_heads",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {vocabulary: 9, width: 30}\n",
+     "ConfigError",
+     "bad.yaml:3:31: model.heads: 4 does not divide model.width 30; near it 3 and 5 would"},
+    {"config.width_zero",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {vocabulary: 9, width: 0}\n",
+     "ConfigError",
+     "bad.yaml:3:31: model.width: got 0, needed a whole number of at least 1"},
+    {"config.layers_too_many",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {vocabulary: 9, layers: 5000}\n",
+     "ConfigError",
+     "bad.yaml:3:32: model.layers: got 5000, needed a whole number from 1 to 4096; it may be "
+     "at most 4096"},
+    {"config.dropout_one",
+     "task: causal-lm\n"
+     "data: {train: a}\n"
+     "model: {vocabulary: 9, dropout: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:33: model.dropout: got 1, needed a number from 0 to 1, 1 not included"},
+    {"config.dropout_of_cnn",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {dropout: 0.1}\n",
+     "ConfigError",
+     "bad.yaml:3:18: model.dropout: has no meaning with model.kind: cnn (by task); it needs "
+     "model.kind: gpt"},
+    {"config.cnn_channels_of_resnet",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {kind: resnet18, channels: [8]}\n",
+     "ConfigError",
+     "bad.yaml:3:35: model.channels: has no meaning with model.kind: resnet18; it needs "
+     "model.kind: cnn"},
+    {"config.cnn_channels_zero",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {channels: [8, 0]}\n",
+     "ConfigError",
+     "bad.yaml:3:23: model.channels: got 0, needed a whole number of at least 1"},
+    {"config.activation_of_cnn",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {activation: gelu}\n",
+     "ConfigError",
+     "bad.yaml:3:21: model.activation: has no meaning with model.kind: cnn (by task); it needs "
+     "model.kind: mlp"},
+    {"config.norm_unknown",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {kind: resnet18, norm: groups}\n",
+     "ConfigError",
+     "bad.yaml:3:31: model.norm: got groups, needed one of group, layer, batch, none; did you "
+     "mean \"group\"?"},
+    {"config.norm_of_cnn",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {norm: batch}\n",
+     "ConfigError",
+     "bad.yaml:3:15: model.norm: has no meaning with model.kind: cnn (by task); it needs "
+     "model.kind: resnet18, resnet34, resnet50"},
+    {"config.groups_with_batch_norm",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {kind: resnet18, norm: batch, groups: 4}\n",
+     "ConfigError",
+     "bad.yaml:3:46: model.groups: has no meaning with model.norm: batch; it needs model.norm: "
+     "group"},
+    {"config.groups_not_of_channels",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {kind: resnet50, groups: 12}\n",
+     "ConfigError",
+     "bad.yaml:3:33: model.groups: 12 does not divide the 64 channels of the first layers; "
+     "near it 8 and 16 would"},
+    {"config.stem_unknown",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {kind: resnet18, stem: tiny}\n",
+     "ConfigError",
+     "bad.yaml:3:31: model.stem: got tiny, needed one of small, large"},
+    {"config.loss_scale_word",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {loss_scale: dynamc}\n",
+     "ConfigError",
+     "bad.yaml:3:25: precision.loss_scale: got dynamc, needed one of none, dynamic, or a "
+     "number of at least 1; did you mean \"dynamic\"?"},
+    {"config.loss_scale_below_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {loss_scale: 0.5}\n",
+     "ConfigError",
+     "bad.yaml:3:25: precision.loss_scale: got 0.5, needed one of none, dynamic, or a number "
+     "of at least 1"},
+    {"config.loss_scale_quoted",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {loss_scale: \"1024\"}\n",
+     "ConfigError",
+     "bad.yaml:3:25: precision.loss_scale: got text \"1024\", needed one of none, dynamic, or a "
+     "number of at least 1; in quotes it is text: remove the quotes"},
+    {"config.loss_scale_list",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {loss_scale: [1024]}\n",
+     "ConfigError",
+     "bad.yaml:3:25: precision.loss_scale: got a list, needed one of none, dynamic, or a "
+     "number of at least 1"},
+    {"config.scale_window_of_fixed_scale",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {loss_scale: 1024, scale_window: 100}\n",
+     "ConfigError",
+     "bad.yaml:3:45: precision.scale_window: has no meaning with precision.loss_scale: 1024; "
+     "it needs precision.loss_scale: dynamic"},
+    {"config.scale_window_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {loss_scale: dynamic, scale_window: 0}\n",
+     "ConfigError",
+     "bad.yaml:3:48: precision.scale_window: got 0, needed a whole number of at least 1"},
+    {"config.scale_factor_alone",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {scale_factor: 4}\n",
+     "ConfigError",
+     "bad.yaml:3:27: precision.scale_factor: has no meaning with precision.loss_scale: none "
+     "(the default); it needs precision.loss_scale: dynamic"},
+    {"config.scale_factor_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "precision: {loss_scale: dynamic, scale_factor: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:48: precision.scale_factor: got 1, needed a number above 1"},
+    {"config.ema_one",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {ema: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:14: train.ema: got 1, needed a number from 0 to 1, 1 not included"},
+    {"config.ema_ramp_alone",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {ema_ramp: false}\n",
+     "ConfigError",
+     "bad.yaml:3:19: train.ema_ramp: has no meaning with train.ema: not set (the default); it "
+     "needs train.ema"},
+    {"config.noise_scale_number",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {noise_scale: 2}\n",
+     "ConfigError",
+     "bad.yaml:3:22: train.noise_scale: got 2, needed true or false"},
+    {"config.batch_norm_unknown",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {kind: resnet18, norm: batch}\n"
+     "train: {batch_norm: frozen}\n",
+     "ConfigError",
+     "bad.yaml:4:21: train.batch_norm: got frozen, needed one of warn, freeze"},
+    {"config.batch_norm_of_group_norm",
+     "task: image-classification\n"
+     "data: {train: a}\n"
+     "model: {kind: resnet18}\n"
+     "train: {batch_norm: freeze}\n",
+     "ConfigError",
+     "bad.yaml:4:21: train.batch_norm: has no meaning with model.norm: group (the default); it "
+     "needs model.norm: batch"},
+    {"config.read_ahead_negative",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {read_ahead: -1}\n",
+     "ConfigError",
+     "bad.yaml:3:21: train.read_ahead: got -1, needed a whole number from 0 to 1024"},
+    {"config.eval_batch_size_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "eval: {batch_size: 0}\n",
+     "ConfigError",
+     "bad.yaml:3:20: eval.batch_size: got 0, needed a whole number of at least 1"},
+    {"config.patience_without_every",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "eval: {patience: 3}\n",
+     "ConfigError",
+     "bad.yaml:3:18: eval.patience: 3 evaluations need eval.every above 0, and it is 0: there "
+     "is one evaluation, at the end"},
+    {"config.patience_negative",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "eval: {every: 5, patience: -3}\n",
+     "ConfigError",
+     "bad.yaml:3:28: eval.patience: got -3, needed a whole number of at least 0"},
+    {"config.ema_decay",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {ema_decay: 0.99}\n",
+     "ConfigError",
+     "bad.yaml:3:9: train.ema_decay: there is no such key; here it is train.ema"},
+    {"config.early_stopping_patience",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "early_stopping_patience: 3\n",
+     "ConfigError",
+     "bad.yaml:3:1: early_stopping_patience: there is no such key; here it is eval.patience"},
+    {"config.vocab_size",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {vocab_size: 3}\n",
+     "ConfigError",
+     "bad.yaml:3:9: model.vocab_size: there is no such key; here it is model.vocabulary"},
+    {"config.n_embd",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "model: {n_embd: 3, n_layer: 1, n_head: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:9: model.n_embd: there is no such key; here it is model.width\n"
+     "bad.yaml:3:20: model.n_layer: there is no such key; here it is model.layers\n"
+     "bad.yaml:3:32: model.n_head: there is no such key; here it is model.heads"},
+    {"config.block_size",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "block_size: 3\n",
+     "ConfigError",
+     "bad.yaml:3:1: block_size: there is no such key; here it is model.context"},
+    {"config.max_seq_length",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "max_seq_length: 3\n",
+     "ConfigError",
+     "bad.yaml:3:1: max_seq_length: there is no such key; here it is data.max_length"},
+    {"config.num_workers",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "num_workers: 3\n",
+     "ConfigError",
+     "bad.yaml:3:1: num_workers: there is no such key; here it is train.read_ahead"},
+    {"config.batch_norm_at_top",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch_norm: freeze\n",
+     "ConfigError",
+     "bad.yaml:3:1: batch_norm: there is no such key; here it is train.batch_norm"},
+    {"config.gradient_checkpointing",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "gradient_checkpointing: true\n",
+     "ConfigError",
+     "bad.yaml:3:1: gradient_checkpointing: there is no such key; known here are task, data, "
+     "model, batch, loss, optimizer, schedule, clip_norm, clip_value, precision, train, eval, "
+     "checkpoint, output_dir, seed, device, threads"},
+    {"config.fp16",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "fp16: true\n",
+     "ConfigError",
+     "bad.yaml:3:1: fp16: there is no such key; known here are task, data, model, batch, loss, "
+     "optimizer, schedule, clip_norm, clip_value, precision, train, eval, checkpoint, "
+     "output_dir, seed, device, threads"},
+    {"config.amp",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "amp: true\n",
+     "ConfigError",
+     "bad.yaml:3:1: amp: there is no such key; known here are task, data, model, batch, loss, "
+     "optimizer, schedule, clip_norm, clip_value, precision, train, eval, checkpoint, "
+     "output_dir, seed, device, threads"},
 };
 // clang-format on
 

@@ -7,6 +7,7 @@
 
 #include "accrue/config/load.h"
 #include "accrue/config/paths.h"
+#include "accrue/config/words.h"
 #include "tests/config/bad_configs.h"
 #include "tests/support/errors.h"
 
@@ -65,7 +66,7 @@ TEST(WrongOverride, IsToldWithItsArgument) {
             "argument 3: optimizer.learning_rate: there is no such key; here it is optimizer.lr");
   EXPECT_EQ(message_of({"model=gpt"}),
             "argument 3: model: got gpt, needed a section with some of the keys kind, hidden, activation, "
-            "weights; did "
+            "channels, norm, groups, stem, vocabulary, context, width, layers, heads, dropout, weights; did "
             "you mean \"model.kind\"?");
   EXPECT_EQ(message_of({"seed="}),
             "argument 3: seed: got nothing, needed a whole number from 0 to 18446744073709551615");
@@ -155,6 +156,43 @@ TEST(CheckPaths, NamesTheFullPathAndTheFileBesideTheConfiguration) {
   check_paths(run, none);
   EXPECT_ERROR(none.throw_if_any(), ModelError,
                "model.weights: " + run.model.weights + " is a folder; a file is needed");
+  fs::remove_all(folder);
+}
+
+std::string path_problems(const std::string& format, Task task, const std::string& train) {
+  config::Run run;
+  run.task = task;
+  run.data.format = load_text("task: " + std::string(word_of(task)) + "\ndata: {train: a, format: " + format +
+                                  "}\nmodel: {" + (task == Task::causal_lm ? "vocabulary: 9" : "") + "}\n",
+                              "run.yaml")
+                        .run.data.format;
+  run.data.train = train;
+  Problems problems;
+  check_paths(run, problems);
+  return problems.texts().empty() ? "" : problems.texts().at(0);
+}
+
+TEST(CheckPaths, TakesAFolderWhereSamplesLieInOne) {
+  const fs::path folder = fs::path(testing::TempDir()) / "samples";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const std::string file = (folder / "a").string();
+  std::ofstream(file) << "a";
+  for (const char* format : {"auto", "idx", "cifar", "image-folder"})
+    EXPECT_EQ(path_problems(format, Task::image_classification, folder.string()), "") << format;
+  for (const char* format : {"auto", "idx", "cifar", "safetensors"})
+    EXPECT_EQ(path_problems(format, Task::image_classification, file), "") << format;
+  for (const char* format : {"auto", "tokens"})
+    EXPECT_EQ(path_problems(format, Task::causal_lm, folder.string()), "") << format;
+  EXPECT_EQ(path_problems("auto", Task::classification, folder.string()),
+            "data.train: " + folder.string() + " is a folder; a file is needed");
+  EXPECT_EQ(path_problems("jsonl", Task::causal_lm, folder.string()),
+            "data.train: " + folder.string() + " is a folder; a file is needed");
+  EXPECT_EQ(path_problems("image-folder", Task::image_classification, file),
+            "data.train: " + file +
+                " is a file; data.format: image-folder needs a folder with one folder for each class");
+  EXPECT_EQ(path_problems("auto", Task::causal_lm, file + "0"),
+            "data.train: there is no file or folder " + file + "0");
   fs::remove_all(folder);
 }
 

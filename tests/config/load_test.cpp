@@ -12,6 +12,7 @@
 
 #include "accrue/config/paths.h"
 #include "accrue/config/print.h"
+#include "accrue/config/words.h"
 #include "tests/support/warnings.h"
 
 namespace accrue::config {
@@ -228,6 +229,117 @@ TEST(Resolve, FillsWhatIsLeftOpen) {
   EXPECT_EQ(load_text("task: regression\ndata: {train: a}\n", "x").run.loss.kind, LossKind::mse);
   EXPECT_EQ(run_of("threads: 3\n").threads, 3);
   EXPECT_EQ(run_of("threads: 3\n").threads_origin, "configuration");
+}
+
+TEST(Resolve, TheTaskDecidesModelAndLoss) {
+  struct Row {
+    const char* task;
+    ModelKind model;
+    LossKind loss;
+  };
+  for (const auto& [task, model, loss] :
+       {Row{"regression", ModelKind::mlp, LossKind::mse},
+        Row{"classification", ModelKind::mlp, LossKind::cross_entropy},
+        Row{"image-classification", ModelKind::cnn, LossKind::cross_entropy},
+        Row{"causal-lm, model: {vocabulary: 9}", ModelKind::gpt, LossKind::cross_entropy},
+        Row{"sft, model: {vocabulary: 9}", ModelKind::gpt, LossKind::cross_entropy}}) {
+    const Loaded loaded = load_text(std::string("{data: {train: a}, task: ") + task + "}", "run.yaml");
+    EXPECT_EQ(loaded.run.model.kind, model) << task;
+    EXPECT_EQ(loaded.run.loss.kind, loss) << task;
+    EXPECT_EQ(origin_of(loaded, "model.kind"), "by task") << task;
+    EXPECT_EQ(origin_of(loaded, "loss.kind"), "by task") << task;
+    EXPECT_EQ(loaded.run.eval.metric, "") << task;
+  }
+}
+
+TEST(Resolve, EveryTaskTakesItsModels) {
+  for (const char* kind : {"linear", "mlp", "cnn", "resnet18", "resnet34", "resnet50"}) {
+    const Loaded loaded =
+        load_text(std::string("{task: image-classification, data: {train: a}, model: {kind: ") + kind + "}}",
+                  "run.yaml");
+    EXPECT_EQ(word_of(loaded.run.model.kind), kind);
+    EXPECT_EQ(origin_of(loaded, "model.kind"), "run.yaml:1:60") << kind;
+  }
+}
+
+TEST(Resolve, TheDataKnowVocabularyAndContextOfTheModel) {
+  const config::Run run = load_text(
+                              "task: sft\ndata: {train: a, max_length: 64}\n"
+                              "model: {vocabulary: 97, context: 64}\nloss: {label_smoothing: 0.1}\n",
+                              "run.yaml")
+                              .run;
+  EXPECT_EQ(run.data.vocabulary, 97);
+  EXPECT_EQ(run.data.context, 64);
+  EXPECT_EQ(run.data.max_length, 64);
+  EXPECT_EQ(run.loss.label_smoothing, 0.1);
+  EXPECT_EQ(run_of("").data.vocabulary, 0);
+  EXPECT_EQ(run_of("").data.context, 0);
+}
+
+TEST(Load, ReadsWhatIsSaidOfImages) {
+  const config::Run run =
+      load_text(
+          "task: image-classification\ndata: {train: a, resize: 32, channels: 3, mean: [0.1, -0.2, 0.3], "
+          "std: 0.5, flip: true, crop: 4}\n",
+          "run.yaml")
+          .run;
+  EXPECT_THAT(run.data.resize, ElementsAre(32));
+  EXPECT_EQ(run.data.channels, 3);
+  EXPECT_THAT(run.data.mean, ElementsAre(0.1, -0.2, 0.3));
+  EXPECT_THAT(run.data.deviation, ElementsAre(0.5));
+  EXPECT_TRUE(run.data.flip);
+  EXPECT_EQ(run.data.crop, 4);
+  EXPECT_THAT(run.model.hidden, ElementsAre(128));
+  EXPECT_THAT(run.model.channels, ElementsAre(32, 64));
+}
+
+TEST(Load, ReadsALossScaleAsWordOrNumber) {
+  EXPECT_EQ(run_of("").update.loss_scale.kind, LossScaling::none);
+  EXPECT_EQ(run_of("precision: {loss_scale: none}\n").update.loss_scale.kind, LossScaling::none);
+  const LossScaleOptions fixed = run_of("precision: {loss_scale: 1e3}\n").update.loss_scale;
+  EXPECT_EQ(fixed.kind, LossScaling::fixed);
+  EXPECT_EQ(fixed.scale, 1000);
+  Overrides overrides;
+  overrides.set("precision.loss_scale=dynamic", 3);
+  overrides.set("precision.scale_window=7", 4);
+  overrides.set("precision.scale_factor=4", 5);
+  const LossScaleOptions dynamic = load_text(kGood, "run.yaml", overrides).run.update.loss_scale;
+  EXPECT_EQ(dynamic.kind, LossScaling::dynamic);
+  EXPECT_EQ(dynamic.scale, 65536);
+  EXPECT_EQ(dynamic.window, 7);
+  EXPECT_EQ(dynamic.factor, 4);
+}
+
+TEST(Load, KeepsAnAverageWhereADecayIsGiven) {
+  EXPECT_FALSE(run_of("").update.average.has_value());
+  const std::optional<AverageOptions> plain = run_of("train: {ema: 0.9}\n").update.average;
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_EQ(plain->decay, 0.9);
+  EXPECT_TRUE(plain->ramp);
+  // The order in the file does not matter.
+  EXPECT_FALSE(run_of("train: {ema_ramp: false, ema: 0.9}\n").update.average->ramp);
+  Overrides overrides;
+  overrides.set("train.ema=null", 3);
+  EXPECT_FALSE(load_text(kGood + "train: {ema: 0.9}\n", "x", overrides).run.update.average.has_value());
+}
+
+TEST(Load, ReadsHowToTrainAndEvaluate) {
+  const config::Run plain = run_of("");
+  EXPECT_FALSE(plain.update.noise_scale);
+  EXPECT_EQ(plain.train.read_ahead, 1);
+  EXPECT_EQ(plain.train.batch_norm, BatchNormPolicy::warn);
+  EXPECT_EQ(plain.eval.batch_size, 0);
+  EXPECT_EQ(plain.eval.patience, 0);
+  const config::Run run = run_of(
+      "train: {noise_scale: true, read_ahead: 0}\neval: {every: 5, batch_size: 64, metric: accuracy, "
+      "patience: "
+      "2}\n");
+  EXPECT_TRUE(run.update.noise_scale);
+  EXPECT_EQ(run.train.read_ahead, 0);
+  EXPECT_EQ(run.eval.every, 5);
+  EXPECT_EQ(run.eval.batch_size, 64);
+  EXPECT_EQ(run.eval.metric, "accuracy");
+  EXPECT_EQ(run.eval.patience, 2);
 }
 
 TEST(Resolve, GradientSumsAreFp32UnlessTheParametersTypeIsAsked) {

@@ -32,6 +32,19 @@ const char* const kRuns[] = {
     "1e-6}\n"
     "schedule: {name: step, every: 10, factor: 0.3, warmup_updates: 2}\nprecision: {parameters: "
     "bf16, accumulate: parameters}\nclip_norm: 1\n",
+    "task: image-classification\ndata: {train: images, valid: more, format: image-folder, resize: [32, 24], "
+    "channels: "
+    "1, mean: 0.5, std: [0.25], flip: true, crop: 4}\n"
+    "model: {kind: resnet34, norm: batch, stem: large}\nloss: {label_smoothing: 0.1}\n"
+    "precision: {loss_scale: 1024.5}\ntrain: {ema: 0.99, ema_ramp: false, noise_scale: true, batch_norm: "
+    "freeze, read_ahead: 0}\neval: {every: 10, batch_size: 100, metric: top5, patience: 3}\n",
+    "task: image-classification\ndata: {train: a, format: cifar, variant: cifar100, std: [1, 2, 3]}\n"
+    "model: {channels: [8, 16, 32], hidden: [64, 32]}\n",
+    "task: image-classification\ndata: {train: a, format: idx}\nmodel: {kind: resnet18, groups: 4}\n",
+    "task: causal-lm\ndata: {train: a, dtype: uint32, max_length: 16}\nmodel: {vocabulary: 97, context: 16, "
+    "width: 30, layers: 1, heads: 5, dropout: 0.1}\nprecision: {loss_scale: dynamic, scale_window: 5, "
+    "scale_factor: 1.5}\ntrain: {ema: 0}\neval: {metric: perplexity}\n",
+    "task: sft\ndata: {train: a.jsonl, format: jsonl}\nmodel: {vocabulary: 97}\n",
 };
 
 TEST(ToYaml, LoadsAgainToTheSameRunFromAnotherFolder) {
@@ -57,6 +70,12 @@ TEST(ToYaml, LeavesOutWhatHasNoMeaning) {
   EXPECT_THAT(linear, testing::Not(HasSubstr("hidden")));
   EXPECT_THAT(linear, testing::Not(HasSubstr("betas")));
   EXPECT_THAT(linear, HasSubstr("\nclip_value: 0.5\n"));
+  EXPECT_THAT(linear, testing::Not(HasSubstr("flip")));
+  EXPECT_THAT(linear, testing::Not(HasSubstr("scale_window")));
+  const std::string tokens = to_yaml(load_text(kRuns[7], "run.yaml").run);
+  for (const char* name : {"hidden", "standardize", "target", "norm", "ema", "dtype"})
+    EXPECT_THAT(tokens, testing::Not(HasSubstr(std::string("  ") + name + ":"))) << name;
+  EXPECT_THAT(tokens, HasSubstr("\n  vocabulary: 97\n"));
 }
 
 TEST(Quote, EveryTextReadsBack) {
@@ -138,7 +157,7 @@ TEST(Differences, ListBothValues) {
 }
 
 TEST(Templates, LoadWithoutAnError) {
-  EXPECT_EQ(templates().size(), 4u);
+  EXPECT_EQ(templates().size(), 7u);
   for (const Template& one : templates()) {
     EXPECT_NO_THROW(load_text(one.text, std::string(one.name) + ".yaml")) << one.name;
     EXPECT_FALSE(one.summary.empty());
@@ -153,7 +172,7 @@ TEST(Templates, AnUnknownNameIsAnError) {
   EXPECT_ERROR(
       find_template("digit"), ConfigError,
       "there is no ready configuration digit; did you mean \"digits\"?; there are digits, regression-csv, "
-      "classification-csv, classification-tensors");
+      "classification-csv, classification-tensors, image-classification, causal-lm, sft");
 }
 
 }  // namespace

@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <string>
+#include <string_view>
 
 #include "accrue/config/load.h"
+#include "tests/support/files.h"
 
 namespace accrue::config {
 namespace {
@@ -23,13 +27,36 @@ TEST(Schema, EveryKeyIsDeclaredWhole) {
     EXPECT_TRUE(paths.insert(key.path).second) << key.path;
     EXPECT_TRUE(key.set != nullptr && key.get != nullptr) << key.path;
     EXPECT_FALSE(key.help.empty()) << key.path;
-    EXPECT_EQ(key.words.empty(), key.type != Type::word) << key.path;
+    EXPECT_EQ(key.words.empty(), key.type != Type::word && key.type != Type::word_or_number) << key.path;
     EXPECT_FALSE(allowed_text(key).empty()) << key.path;
-    if (key.needs.empty()) continue;
-    const Key* other = find_key(need_of(key).key);
-    ASSERT_NE(other, nullptr) << key.path;
-    EXPECT_LT(other, &key) << key.path << " is applied before the key that it needs";
+    for (const Need& need : needs_of(key)) {
+      const Key* other = find_key(need.key);
+      ASSERT_NE(other, nullptr) << key.path;
+      EXPECT_LT(other, &key) << key.path << " is applied before the key that it needs";
+      if (other->type != Type::word) continue;
+      std::istringstream words{std::string(need.words)};
+      for (std::string word; std::getline(words, word, '|');)
+        EXPECT_NE(std::find(other->words.begin(), other->words.end(), word), other->words.end())
+            << key.path << ": " << need.key << " has no word " << word;
+    }
   }
+}
+
+TEST(Need, EveryConditionMustHold) {
+  const Key* groups = find_key("model.groups");
+  ASSERT_EQ(needs_of(*groups).size(), 2u);
+  config::Run run;
+  run.model.kind = ModelKind::resnet34;
+  EXPECT_TRUE(needs_hold(*groups, run));
+  run.model.norm = Norm::layer;
+  EXPECT_FALSE(needs_hold(*groups, run));
+  run.model.norm = Norm::group;
+  run.model.kind = ModelKind::cnn;
+  EXPECT_FALSE(needs_hold(*groups, run));
+  EXPECT_EQ(needs_of(*groups)[1].text(), "model.norm: group");
+  EXPECT_FALSE(needs_hold(*find_key("train.ema_ramp"), run));
+  run.update.average.emplace();
+  EXPECT_TRUE(needs_hold(*find_key("train.ema_ramp"), run));
 }
 
 TEST(Schema, StatedDefaultsAreTheRunsDefaults) {
@@ -69,7 +96,17 @@ TEST(JsonSchema, IsClosedAndNamesEveryKey) {
     EXPECT_TRUE(part.contains(std::string(key.name()))) << key.path;
   }
   const Json& properties = document["properties"];
-  EXPECT_EQ(properties["task"]["enum"], Json({"regression", "classification"}));
+  EXPECT_EQ(properties["task"]["enum"],
+            Json({"regression", "classification", "image-classification", "causal-lm", "sft"}));
+  EXPECT_EQ(properties["data"]["properties"]["channels"]["enum"], Json({1, 3}));
+  const Json& resize = properties["data"]["properties"]["resize"]["anyOf"];
+  EXPECT_EQ(resize[0]["minItems"], 1);
+  EXPECT_EQ(resize[0]["maxItems"], 2);
+  EXPECT_EQ(resize[1]["type"], "integer");
+  const Json& scale = properties["precision"]["properties"]["loss_scale"];
+  EXPECT_EQ(scale["anyOf"][0]["enum"], Json({"none", "dynamic"}));
+  EXPECT_EQ(scale["anyOf"][1]["minimum"], 1);
+  EXPECT_EQ(scale["default"], "none");
   EXPECT_EQ(properties["batch"]["properties"]["size"]["type"], "integer");
   EXPECT_EQ(properties["batch"]["properties"]["size"]["minimum"], 1);
   EXPECT_EQ(properties["batch"]["properties"]["size"]["default"], 32);
@@ -81,15 +118,20 @@ TEST(JsonSchema, IsClosedAndNamesEveryKey) {
 }
 
 TEST(Reference, StandsInTheDocuments) {
-  std::ifstream file(ACCRUE_SOURCE_DIR "/docs/configuration.md");
-  std::stringstream text;
-  text << file.rdbuf();
+  const std::string path = ACCRUE_SOURCE_DIR "/docs/configuration.md";
+  std::string text = test::read_file(path);
   const std::string begin = "<!-- keys: begin -->\n";
-  const size_t start = text.str().find(begin);
-  const size_t end = text.str().find("<!-- keys: end -->");
-  ASSERT_NE(start, std::string::npos);
+  const size_t start = text.find(begin) + begin.size();
+  const size_t end = text.find("<!-- keys: end -->");
+  ASSERT_NE(text.find(begin), std::string::npos);
   ASSERT_NE(end, std::string::npos);
-  EXPECT_EQ(text.str().substr(start + begin.size(), end - start - begin.size()), markdown_reference());
+  const char* const write = std::getenv("ACCRUE_WRITE_DOCS");
+  if (write != nullptr && std::string_view(write) == "1") {
+    test::write_file(path, text.substr(0, start) + markdown_reference() + text.substr(end));
+    text = test::read_file(path);
+  }
+  EXPECT_EQ(text.substr(start, text.find("<!-- keys: end -->") - start), markdown_reference())
+      << "ACCRUE_WRITE_DOCS=1 writes the table anew";
 }
 
 }  // namespace
