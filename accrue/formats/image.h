@@ -26,15 +26,17 @@ struct ImageLimits {
 bool is_image(std::span<const std::byte> bytes) noexcept;
 
 /// Decodes PNG or JPEG, told by content. 16-bit samples are rounded to 8, palettes laid out, transparency put
-/// on black, EXIF rotation applied. DataError with `path` for another kind, damage, a cut file, CMYK and
-/// YCCK JPEGs, and sizes beyond `limits`.
+/// on black (v * alpha / 255, rounded to the nearest), EXIF rotation applied. DataError with `path` for
+/// another kind, damage, a cut file, CMYK and YCCK JPEGs, and sizes beyond `limits`.
 Image decode_image(std::span<const std::byte> bytes, const std::string& path, const ImageLimits& limits = {});
 
-/// The same picture with 1 or 3 channels: gray is repeated; colour becomes (299 r + 587 g + 114 b) / 1000.
+/// The same picture with 1 or 3 channels: gray is repeated; colour becomes (299 r + 587 g + 114 b) / 1000,
+/// rounded to the nearest. ArgumentError for other channels.
 Image with_channels(const Image& image, int64_t channels);
 
 /// The same picture in another size: each new pixel is the mean of the area it covers (enlarged: bilinear
-/// between pixel centres).
+/// between pixel centres), each axis for itself. Computed in whole numbers and rounded once, half up; the
+/// same size gives the same picture. ArgumentError for a side below 1 or above 2^24.
 Image resized(const Image& image, int64_t height, int64_t width);
 
 }  // namespace accrue
