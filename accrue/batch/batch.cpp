@@ -13,10 +13,18 @@
 namespace accrue {
 namespace {
 
+std::string form_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "an undefined tensor";
+  std::string text = std::string(toString(tensor.scalar_type())) + " " + shape_text(tensor);
+  if (!tensor.is_cpu()) text += " on " + tensor.device().str();
+  if (!tensor.is_contiguous()) text += " with gaps";
+  return text;
+}
+
 void check_offsets(const at::Tensor& offsets) {
-  const bool good_form =
-      offsets.dim() == 1 && offsets.scalar_type() == at::kLong && offsets.is_cpu() && offsets.is_contiguous();
-  if (!good_form || offsets.size(0) < 2) fail(message::batch_offsets_form, {{"got", shape_text(offsets)}});
+  const bool good_form = offsets.defined() && offsets.dim() == 1 && offsets.scalar_type() == at::kLong &&
+                         offsets.is_cpu() && offsets.is_contiguous();
+  if (!good_form || offsets.size(0) < 2) fail(message::batch_offsets_form, {{"got", form_of(offsets)}});
   const int64_t* const values = offsets.const_data_ptr<int64_t>();
   if (values[0] != 0) fail(message::batch_offsets_start, {{"got", values[0]}});
   for (int64_t i = 1; i < offsets.size(0); ++i)

@@ -31,16 +31,17 @@ Sampler::Sampler(int64_t num_samples, const BatchOptions& options, uint64_t seed
 }
 
 void Sampler::open_epoch() {
-  order_.clear();
+  order_.reset();
   if (options_.order == Order::shuffled && !finished())
-    order_ = permutation(num_samples_, seed_, static_cast<uint64_t>(position_.epoch));
+    order_ = std::make_shared<const std::vector<int64_t>>(
+        permutation(num_samples_, seed_, static_cast<uint64_t>(position_.epoch)));
 }
 
 void Sampler::take(std::vector<int64_t>& ids) {
   const int64_t wanted = options_.size - static_cast<int64_t>(ids.size());
   const int64_t end = position_.offset + std::min(wanted, num_samples_ - position_.offset);
   for (int64_t place = position_.offset; place < end; ++place)
-    ids.push_back(order_.empty() ? place : order_[static_cast<size_t>(place)]);
+    ids.push_back(order_ ? (*order_)[static_cast<size_t>(place)] : place);
   epochs_of_ids_.resize(ids.size(), position_.epoch);
   position_.offset = end;
 }

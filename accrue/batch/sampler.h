@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -20,7 +21,7 @@ struct SamplerPosition {
 };
 
 /// Gives the sample ids of one update after the other. The order depends on number of samples, options, seed
-/// and position alone.
+/// and position alone. A copy is cheap: it shares the epoch's permutation.
 class Sampler {
  public:
   /// `epochs`: how often each sample is visited; nothing: without end. Throws ArgumentError for numbers below
@@ -57,7 +58,7 @@ class Sampler {
   std::optional<int64_t> epochs_;
   std::vector<int64_t> epochs_of_ids_;
   SamplerPosition position_;
-  std::vector<int64_t> order_;  ///< of position_.epoch; empty: in file order
+  std::shared_ptr<const std::vector<int64_t>> order_;  // of position_.epoch; null: in file order
 };
 
 }  // namespace accrue

@@ -2,4 +2,5 @@ accrue_sources(core batch
   sampler.cpp)
 accrue_sources(torch batch
   batch.cpp
-  batcher.cpp)
+  batcher.cpp
+  pad.cpp)

@@ -3,6 +3,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -65,6 +66,110 @@ TEST(Batch, RefusesFieldsThatAreNoBatch) {
                "field \"x\" has no samples; a batch needs at least 1");
   EXPECT_ERROR(Batch({{"x", at::zeros({2})}}, {1, 2, 3}), ArgumentError,
                "3 ids were given for 2 samples; give one for each, or none");
+}
+
+at::Tensor longs(std::initializer_list<int64_t> values) {
+  return at::tensor(at::ArrayRef<int64_t>(values), at::kLong);
+}
+
+/// Four sequences of 2, 1, 3 and 2 tokens.
+Batch sequences(Ids ids = {}) {
+  return Batch({{"input_ids", at::arange(8, at::kLong)},
+                {kOffsets, longs({0, 2, 3, 6, 8})},
+                {"features", at::arange(16, at::kFloat).reshape({8, 2})}},
+               std::move(ids));
+}
+
+Ids offsets_of(const Batch& batch) {
+  return {batch.offsets().begin(), batch.offsets().end()};
+}
+
+TEST(RaggedBatch, CountsSequencesAndTokens) {
+  const Batch batch = sequences();
+  EXPECT_TRUE(batch.is_ragged());
+  EXPECT_EQ(batch.size(), 4);
+  EXPECT_EQ(batch.num_tokens(), 8);
+  EXPECT_EQ(batch.ids(), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(offsets_of(batch), (Ids{0, 2, 3, 6, 8}));
+  EXPECT_EQ(batch.bytes(), 8 * 8 + 5 * 8 + 16 * 4);
+  EXPECT_FALSE(made().is_ragged());
+  EXPECT_EQ(made().num_tokens(), 0);
+  EXPECT_TRUE(made().offsets().empty());
+}
+
+TEST(RaggedBatch, RowsAreViewsWhoseOffsetsBeginAtZero) {
+  const Batch batch = sequences({7, 5, 9, 5});
+  const Batch part = batch.rows(1, 2);
+  EXPECT_TRUE(part.is_ragged());
+  EXPECT_EQ(part.ids(), (Ids{5, 9}));
+  EXPECT_EQ(offsets_of(part), (Ids{0, 1, 4}));
+  EXPECT_EQ(part.num_tokens(), 4);
+  EXPECT_EQ(part["input_ids"].const_data_ptr<int64_t>(), batch["input_ids"].const_data_ptr<int64_t>() + 2);
+  EXPECT_EQ(part["features"].const_data_ptr<float>(), batch["features"].const_data_ptr<float>() + 4);
+  EXPECT_EQ(part["features"].size(0), 4);
+  EXPECT_EQ(offsets_of(part.rows(1, 1)), (Ids{0, 3}));
+  EXPECT_EQ(part.rows(1, 1)["input_ids"][0].item<int64_t>(), 3);
+  EXPECT_EQ(offsets_of(batch.rows(0, 4)), offsets_of(batch));
+  EXPECT_EQ(offsets_of(batch.rows(3, 1)), (Ids{0, 2}));
+  EXPECT_EQ(offsets_of(batch), (Ids{0, 2, 3, 6, 8}));  // the parts' offsets are their own
+}
+
+TEST(RaggedBatch, RefusesRowsOutsideOfIt) {
+  const std::string rest = ") were asked for of a batch of 4; at least one row inside the batch is needed";
+  EXPECT_ERROR(sequences().rows(3, 2), IndexError, "rows [3, 3 + 2" + rest);
+  EXPECT_ERROR(sequences().rows(4, 1), IndexError, "rows [4, 4 + 1" + rest);
+}
+
+TEST(RaggedBatch, RefusesOffsetsOfAnotherForm) {
+  const auto text = [](const std::string& got) {
+    return "the field \"offsets\" is " + got +
+           "; a contiguous int64 tensor [samples + 1] on the CPU is needed";
+  };
+  const auto with = [](const at::Tensor& offsets) {
+    return Batch({{"x", at::zeros({4})}, {kOffsets, offsets}});
+  };
+  EXPECT_ERROR(with(at::Tensor()), ArgumentError, text("an undefined tensor"));
+  EXPECT_ERROR(with(at::zeros({2}, at::kInt)), ArgumentError, text("Int [2]"));
+  EXPECT_ERROR(with(at::zeros({2}, at::kDouble)), ArgumentError, text("Double [2]"));
+  EXPECT_ERROR(with(at::zeros({1, 2}, at::kLong)), ArgumentError, text("Long [1, 2]"));
+  EXPECT_ERROR(with(at::zeros({}, at::kLong)), ArgumentError, text("Long []"));
+  EXPECT_ERROR(with(longs({0})), ArgumentError, text("Long [1]"));
+  EXPECT_ERROR(with(at::zeros({0}, at::kLong)), ArgumentError, text("Long [0]"));
+  EXPECT_ERROR(with(longs({0, 9, 4, 9}).slice(0, 0, 4, 2)), ArgumentError, text("Long [2] with gaps"));
+}
+
+TEST(RaggedBatch, RefusesOffsetsThatDoNotFitTheTokens) {
+  const auto with = [](const at::Tensor& offsets) {
+    return Batch({{"x", at::zeros({4})}, {kOffsets, offsets}, {"y", at::zeros({4, 2})}});
+  };
+  EXPECT_ERROR(with(longs({1, 4})), ArgumentError,
+               "the field \"offsets\" begins with 1; it must begin with 0");
+  EXPECT_ERROR(with(longs({0, 2, 2, 4})), ArgumentError,
+               "the field \"offsets\" gives sample 1 the tokens from 2 to 2; each sample needs at least one "
+               "token, in rising order");
+  EXPECT_ERROR(with(longs({0, 3, 1, 4})), ArgumentError,
+               "the field \"offsets\" gives sample 1 the tokens from 3 to 1; each sample needs at least one "
+               "token, in rising order");
+  EXPECT_ERROR(with(longs({0, -1})), ArgumentError,
+               "the field \"offsets\" gives sample 0 the tokens from 0 to -1; each sample needs at least one "
+               "token, in rising order");
+  for (const int64_t end : {3, 5}) {
+    EXPECT_ERROR(with(longs({0, 2, end})), ArgumentError,
+                 "field \"x\" has 4 tokens and \"offsets\" ends at " + std::to_string(end) +
+                     "; give every field one row a token");
+  }
+  EXPECT_ERROR(Batch({{"x", at::zeros({4})}, {"y", at::zeros({3})}, {kOffsets, longs({0, 4})}}),
+               ArgumentError,
+               "field \"y\" has 3 tokens and \"offsets\" ends at 4; give every field one row a token");
+}
+
+TEST(RaggedBatch, RefusesFieldsAndIdsThatAreNoBatch) {
+  EXPECT_ERROR(Batch({{kOffsets, longs({0, 2})}}), ArgumentError,
+               "a batch without a field was given; at least one tensor is needed");
+  EXPECT_ERROR(Batch({{kOffsets, longs({0, 2})}, {"x", at::scalar_tensor(1.0)}}), ArgumentError,
+               "field \"x\" has no first dimension that counts the samples; every field needs one");
+  EXPECT_ERROR(sequences({1, 2, 3}), ArgumentError,
+               "3 ids were given for 4 samples; give one for each, or none");
 }
 
 }  // namespace
