@@ -258,7 +258,7 @@ TEST(Resolve, EveryTaskTakesItsModels) {
         load_text(std::string("{task: image-classification, data: {train: a}, model: {kind: ") + kind + "}}",
                   "run.yaml");
     EXPECT_EQ(word_of(loaded.run.model.kind), kind);
-    EXPECT_EQ(origin_of(loaded, "model.kind"), "run.yaml:1:60") << kind;
+    EXPECT_EQ(origin_of(loaded, "model.kind"), "run.yaml:1:62") << kind;
   }
 }
 
