@@ -84,7 +84,7 @@ constexpr Key kRunKeys[] = {
      .words = kMetricWords,
      .fallback = "by task",
      .help = "What the best checkpoint is best in: loss, or mae, rmse, r2 (regression), accuracy "
-             "(classification), top1, top5 (image-classification), perplexity (causal-lm, sft).",
+             "(classes), top5 (image-classification), perplexity (causal-lm, sft).",
      .set = set<&Run::eval, &EvalOptions::metric>,
      .get = get<&Run::eval, &EvalOptions::metric>},
     {.path = "eval.patience",

@@ -40,7 +40,7 @@ train:
   epochs: 30                # or updates
 eval:
   every: 200                # updates; 0: only at the end
-  metric: top1              # what the best checkpoint is best in: loss, top1, top5
+  metric: accuracy          # what the best checkpoint is best in: loss, accuracy, top5
 checkpoint:
   every: 200
 output_dir: runs/images

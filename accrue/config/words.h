@@ -70,7 +70,7 @@ inline constexpr auto kLossScaleWords = std::to_array<std::string_view>({"none",
 
 /// The metrics of all tasks; which ones a task has is checked when the run is resolved.
 inline constexpr auto kMetricWords =
-    std::to_array<std::string_view>({"loss", "mae", "rmse", "r2", "accuracy", "top1", "top5", "perplexity"});
+    std::to_array<std::string_view>({"loss", "mae", "rmse", "r2", "accuracy", "top5", "perplexity"});
 
 /// The word of a value, such as "skip_update".
 template <typename E>

@@ -775,14 +775,14 @@ inline constexpr BadConfig kBadConfigs[] = {
      "eval: {metric: perplexity}\n",
      "ConfigError",
      "bad.yaml:3:16: eval.metric: got perplexity, needed for image-classification is one of "
-     "loss, top1, top5"},
+     "loss, accuracy, top5"},
     {"config.metric_unknown",
      "task: classification\n"
      "data: {train: a.csv}\n"
      "eval: {metric: accurcy}\n",
      "ConfigError",
      "bad.yaml:3:16: eval.metric: got accurcy, needed one of loss, mae, rmse, r2, accuracy, "
-     "top1, top5, perplexity; did you mean \"accuracy\"?"},
+     "top5, perplexity; did you mean \"accuracy\"?"},
     {"config.variant_unknown",
      "task: image-classification\n"
      "data: {train: a, variant: cifar11}\n",
