@@ -6,16 +6,20 @@
 namespace accrue {
 namespace {
 
-thread_local const MicroStepContext* running = nullptr;
+thread_local ContextScope* running = nullptr;
 
 }  // namespace
 
 const MicroStepContext* current_context() noexcept {
-  return running;
+  return running == nullptr ? nullptr : running->context_;
+}
+
+int64_t next_call(uint64_t layer) {
+  return running == nullptr ? 0 : running->calls_[layer]++;
 }
 
 ContextScope::ContextScope(const MicroStepContext& context) noexcept
-    : outer_(std::exchange(running, &context)) {}
+    : context_(&context), outer_(std::exchange(running, this)) {}
 
 ContextScope::~ContextScope() {
   running = outer_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 
 namespace accrue {
@@ -31,7 +32,12 @@ class ContextScope {
   ContextScope& operator=(const ContextScope&) = delete;
 
  private:
-  const MicroStepContext* outer_;
+  friend const MicroStepContext* current_context() noexcept;
+  friend int64_t next_call(uint64_t layer);
+
+  const MicroStepContext* context_;
+  ContextScope* outer_;
+  std::map<uint64_t, int64_t> calls_;  ///< of each layer
 };
 
 }  // namespace accrue

@@ -66,6 +66,21 @@ TEST(MicroStepContext, IsSetForAScopeAndNests) {
   EXPECT_EQ(current_context(), nullptr);
 }
 
+TEST(MicroStepContext, CountsTheCallsOfEachLayerFromZeroInEachScope) {
+  EXPECT_EQ(next_call(1), 0);
+  EXPECT_EQ(next_call(1), 0);
+  const MicroStepContext context = {.sample_ids = {}};
+  const ContextScope outer(context);
+  EXPECT_EQ(next_call(1), 0);
+  EXPECT_EQ(next_call(1), 1);
+  EXPECT_EQ(next_call(2), 0);
+  {
+    const ContextScope inner(context);
+    EXPECT_EQ(next_call(1), 0);
+  }
+  EXPECT_EQ(next_call(1), 2);
+}
+
 TEST(RunMicroStep, ForwardSeesSeedUpdateAndSampleIds) {
   test::SmallModel small = test::weighted_sum(1);
   MicroStepContext seen;

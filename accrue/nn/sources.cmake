@@ -1,0 +1,6 @@
+accrue_sources(torch nn
+  attention.cpp
+  compute_type.cpp
+  dropout.cpp
+  functions.cpp
+  layer.cpp)

@@ -1,0 +1,1 @@
+accrue_test(nn TORCH attention_test.cpp dropout_test.cpp functions_test.cpp)
