@@ -1,14 +1,20 @@
 accrue_sources(core formats
   atomic_file.cpp
+  cifar.cpp
   csv.cpp
   foreign.cpp
+  gzip.cpp
+  idx.cpp
   image.cpp
   image_exif.cpp
   image_jpeg.cpp
   image_png.cpp
   image_resize.cpp
+  json_lines.cpp
   mapped_file.cpp
   safetensors.cpp
   safetensors_writer.cpp
   strict_json.cpp
+  token_file.cpp
+  token_rows.cpp
   utf8.cpp)

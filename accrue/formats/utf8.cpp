@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/formats/utf8.h"
 
+#include <algorithm>
+
 namespace accrue {
 namespace {
+
+bool begins_character(char byte) noexcept {
+  return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+}
 
 // Bytes of the character that begins at `text[0]`, or 0 if none does.
 size_t length_of(std::string_view text) noexcept {
@@ -29,6 +35,16 @@ size_t find_broken_utf8(std::string_view text) noexcept {
     place += length;
   }
   return std::string_view::npos;
+}
+
+size_t count_characters(std::string_view text) noexcept {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+std::string shortened_text(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  while (limit > 0 && !begins_character(text[limit])) --limit;
+  return std::string(text.substr(0, limit)) + "...";
 }
 
 }  // namespace accrue

@@ -40,5 +40,20 @@ TEST(StrictJson, BoundsDepthAndNumbers) {
                "f.json: holds a number that is too large for JSON; the file is damaged or of another kind");
 }
 
+TEST(StrictJson, OfOneLineNamesTheColumnAndTheReason) {
+  const auto line = [](const std::string& text) { return parse_json_line(text, "f.jsonl", 7); };
+  EXPECT_EQ(line(R"({"a": "\ud83d\ude00"})").at("a").get<std::string>(), "\xF0\x9F\x98\x80");
+  EXPECT_ERROR(line("[\"\xC3\xA9\" x]"), DataError,
+               "f.jsonl:7:6: is not valid JSON; correct or remove the line");
+  EXPECT_ERROR(line("[1, 2"), DataError,
+               "f.jsonl:7:6: is not valid JSON (the line ends too early); correct or remove the line");
+  EXPECT_ERROR(
+      line(R"(["a\ud83d"])"), DataError,
+      "f.jsonl:7:10: is not valid JSON (a \\u escape is half of a surrogate pair); correct or remove "
+      "the line");
+  EXPECT_ERROR(line(R"({"a": 1, "a": 2})"), DataError,
+               "f.jsonl:7: the key \"a\" stands twice in one object; keep one");
+}
+
 }  // namespace
 }  // namespace accrue

@@ -25,5 +25,14 @@ TEST(Utf8, FindsTheFirstBrokenByte) {
     EXPECT_EQ(find_broken_utf8(std::string("ab") + broken), 2u) << broken;
 }
 
+TEST(Utf8, CharactersAreCountedAndNeverCut) {
+  EXPECT_EQ(count_characters("a\xC3\xA9\xE2\x82\xAC"), 3u);
+  EXPECT_EQ(count_characters(""), 0u);
+  EXPECT_EQ(shortened_text("a\xC3\xA9", 3), "a\xC3\xA9");
+  EXPECT_EQ(shortened_text("a\xC3\xA9z", 3), "a\xC3\xA9...");
+  EXPECT_EQ(shortened_text("a\xC3\xA9z", 2), "a...");
+  EXPECT_EQ(shortened_text("\xE2\x82\xAC", 1), "...");
+}
+
 }  // namespace
 }  // namespace accrue
