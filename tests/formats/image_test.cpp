@@ -85,10 +85,10 @@ TEST(Png, TransparencyIsPutOnBlack) {
   expect_size(image, 1, 1, 3);
   EXPECT_THAT(image.pixels, ElementsAre(200, 0, 100));  // 200 * 128 / 255 = 100.4
   image = decoded(PngFile{
-      .width = 2, .height = 1, .type = PNG_COLOR_TYPE_RGB_ALPHA, .rows = {10, 20, 30, 255, 250, 100, 7, 51}}
+      .width = 2, .height = 1, .type = PNG_COLOR_TYPE_RGB_ALPHA, .rows = {10, 20, 30, 255, 250, 100, 8, 51}}
                       .bytes());
   expect_size(image, 3, 1, 2);
-  EXPECT_THAT(image.pixels, ElementsAre(10, 50, 20, 20, 30, 1));  // a fifth; 7 / 5 = 1.4
+  EXPECT_THAT(image.pixels, ElementsAre(10, 50, 20, 20, 30, 2));  // a fifth; 8 / 5 = 1.6
   image = decoded(PngFile{
       .width = 1,
       .height = 1,
