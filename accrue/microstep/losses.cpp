@@ -16,8 +16,6 @@
 namespace accrue::loss {
 namespace {
 
-constexpr int64_t kIgnored = -100;
-
 /// At least fp32: a sum over many half-precision numbers would keep their few bits.
 at::ScalarType sum_type(const at::Tensor& tensor) {
   return c10::promoteTypes(tensor.scalar_type(), at::kFloat);
@@ -115,14 +113,6 @@ void check_class_weights(const at::Tensor& class_weights, int64_t num_classes) {
   }
 }
 
-/// Labels [n, T] -> targets [n, T - 1] as int64; -100 where the mask at the target's position is zero.
-at::Tensor next_tokens(const at::Tensor& labels, const at::Tensor& mask) {
-  check_integer(labels);
-  at::Tensor targets = labels.to(at::kLong);
-  if (mask.defined()) targets = targets.masked_fill(mask.to(labels.device()).eq(0), kIgnored);
-  return targets.slice(/*dim=*/1, /*start=*/1);
-}
-
 }  // namespace
 
 LossTerms mse(const at::Tensor& prediction, const at::Tensor& target) {
@@ -192,29 +182,6 @@ double target_weight(const at::Tensor& target, const CrossEntropyOptions& option
   return static_cast<double>(count_targets_checked(host, options.ignore_index, -1));
 }
 
-LossTerms token_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& mask,
-                              double label_smoothing) {
-  if (logits.dim() != 3 || labels.dim() != 2 || logits.size(0) != labels.size(0) ||
-      logits.size(1) != labels.size(1) || (mask.defined() && mask.sizes() != labels.sizes())) {
-    fail(message::token_shapes, {{"logits", shape_text(logits)},
-                                 {"labels", shape_text(labels)},
-                                 {"mask", mask.defined() ? shape_text(mask) : "none"}});
-  }
-  const at::Tensor targets = next_tokens(labels, mask).reshape({-1});
-  const at::Tensor predicting =
-      logits.narrow(1, 0, std::max<int64_t>(logits.size(1) - 1, 0)).reshape({-1, logits.size(2)});
-  return cross_entropy(predicting, targets, {.label_smoothing = label_smoothing, .ignore_index = kIgnored});
-}
-
-int64_t count_targets(const at::Tensor& labels, const at::Tensor& mask) {
-  if (labels.dim() != 2 || (mask.defined() && mask.sizes() != labels.sizes())) {
-    fail(message::token_shapes, {{"logits", "not given"},
-                                 {"labels", shape_text(labels)},
-                                 {"mask", mask.defined() ? shape_text(mask) : "none"}});
-  }
-  return count_targets_checked(host_targets(next_tokens(labels, mask)), kIgnored, -1);
-}
-
 }  // namespace accrue::loss
 
 namespace accrue {
@@ -264,23 +231,6 @@ Loss cross_entropy_loss(loss::CrossEntropyOptions options, std::string target) {
           .weigh =
               [options, target](const Batch& batch) {
                 return std::vector<double>{loss::target_weight(batch[target], options)};
-              }};
-}
-
-Loss token_cross_entropy_loss(std::string labels, std::string mask) {
-  const auto mask_of = [mask](const Batch& batch) {
-    const at::Tensor* tensor = batch.fields().find(mask);
-    return tensor ? *tensor : at::Tensor();
-  };
-  return {.name = "token_cross_entropy",
-          .terms =
-              [labels, mask_of](const Outputs& outputs, const MicroBatch& micro) {
-                return loss::token_cross_entropy(outputs.tensor(), micro[labels], mask_of(micro));
-              },
-          .weigh =
-              [labels, mask_of](const Batch& batch) {
-                return std::vector<double>{
-                    static_cast<double>(loss::count_targets(batch[labels], mask_of(batch)))};
               }};
 }
 

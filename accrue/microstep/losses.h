@@ -37,7 +37,8 @@ double target_weight(const at::Tensor& target, const CrossEntropyOptions& option
 
 /// Next-token loss: logits [n, T, C], labels [n, T], mask [n, T] or undefined. Position t predicts label t +
 /// 1; a target counts if its label is not -100 and its mask (at the target's position) is not zero. Weight:
-/// targets counted. Alone, a micro-batch without any counted target has sum 0 and weight 0.
+/// targets counted. Alone, a micro-batch without any counted target has sum 0 (with a graph) and weight 0.
+/// Throws ArgumentError for shapes and types, DataError for a counted label outside [0, C).
 LossTerms token_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& mask = {},
                               double label_smoothing = 0);
 
@@ -45,10 +46,24 @@ LossTerms token_cross_entropy(const at::Tensor& logits, const at::Tensor& labels
 int64_t count_targets(const at::Tensor& labels, const at::Tensor& mask = {});
 
 /// The same loss over sequences laid end to end: logits [tokens, C], labels [tokens], offsets [n + 1] (see
-/// Batch). Each token predicts the next label of its own sequence.
+/// Batch). Each token predicts the next label of its own sequence. ArgumentError for offsets that do not fit.
 LossTerms segment_cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
                                 std::span<const int64_t> offsets, double label_smoothing = 0);
 int64_t count_segment_targets(const at::Tensor& labels, std::span<const int64_t> offsets);
+
+/// Where labels stand in a rectangle: for a look at prepared data before it is trained on.
+struct LossMask {
+  int64_t positions = 0;
+  int64_t real = 0;        ///< mask not zero
+  int64_t supervised = 0;  ///< label not -100, on padding too
+  int64_t supervised_padding =
+      0;  ///< label not -100 where the mask is zero: a fault of the data; not trained on
+
+  double ratio() const;  ///< supervised / real
+};
+
+/// labels and mask of the same shape; ArgumentError otherwise.
+LossMask loss_mask(const at::Tensor& labels, const at::Tensor& mask);
 
 }  // namespace accrue::loss
 
@@ -60,8 +75,8 @@ Loss l1_loss(std::string target = "y");
 Loss huber_loss(double delta = 1.0, std::string target = "y");
 Loss binary_cross_entropy_loss(std::string target = "y");
 Loss cross_entropy_loss(loss::CrossEntropyOptions options = {}, std::string target = "y");
-Loss token_cross_entropy_loss(std::string labels = "labels", std::string mask = "attention_mask");
 /// Next-token loss on either form of a batch: ragged, or rectangles with a mask (or without).
+Loss token_cross_entropy_loss(std::string labels = "labels", std::string mask = "attention_mask");
 Loss next_token_loss(double label_smoothing = 0, std::string labels = "labels",
                      std::string mask = "attention_mask");
 

@@ -8,8 +8,8 @@
 namespace accrue {
 
 /// The one function that runs a micro-step's forward: sets the context, calls the model and the loss, checks
-/// the terms. The backward is the window's (`Window::add`). A ragged micro-batch gives the context its
-/// offsets; a model that does not take offsets gets it padded, model and loss alike (`as_model_takes`).
+/// the terms. The backward is the window's (`Window::add`). Model and loss get `as_model_takes(model,
+/// micro)`; where that is ragged the context that layers see has its offsets, else none.
 LossTerms run_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro,
                          const MicroStepContext& context);
 

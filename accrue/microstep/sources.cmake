@@ -4,6 +4,8 @@ accrue_sources(torch microstep
   loss.cpp
   losses.cpp
   model.cpp
+  next_tokens.cpp
   run.cpp
   slice.cpp
+  token_losses.cpp
   type_name.cpp)

@@ -127,8 +127,11 @@ TEST(TokenCrossEntropy, LabelsMustBeIntegers) {
 
 TEST(TokenCrossEntropy, LabelsOutsideTheVocabularyAreDataErrors) {
   const at::Tensor labels = at::tensor({9, 1, 5}, at::kLong).view({1, 3});
-  EXPECT_ERROR(loss::token_cross_entropy(at::zeros({1, 3, 5}), labels), DataError,
-               "target 1 of the micro-batch is 5, needed a class number in [0, 5)");
+  EXPECT_ERROR(
+      loss::token_cross_entropy(at::zeros({1, 3, 5}), labels), DataError,
+      "label 2 of the micro-batch (counted from 0, row by row) is 5, needed a token id in [0, 5), which "
+      "is what the model puts out, or -100 for no target; take the tokenizer's vocabulary for the "
+      "model");
 }
 
 TEST(TokenCrossEntropy, TheLossObjectTakesTheMaskWhereThereIsOne) {
