@@ -21,20 +21,21 @@ enum class Evidence {
 
 struct RunRecord {
   struct Workload {
-    std::string task, model, dtype, optimizer;
+    std::string task = {}, model = {}, dtype = {}, optimizer = {};
     int64_t parameters = 0, batch = 0, micro_batch = 0, num_micro_steps = 0;
     std::optional<int64_t> sequence_length = {};
     uint64_t seed = 0;
     int64_t warmup_updates = 0;  ///< left out of the timing
   };
   struct Environment {
-    std::string accrue, torch, compiler, device, processor, kernels;
+    std::string accrue = {}, torch = {}, compiler = {}, device = {}, processor = {}, kernels = {};
     int threads = 0;
   };
   struct Performance {
     int64_t measured_updates = 0;
     std::optional<double> seconds_minimum = {}, seconds_median = {}, samples_per_second = {};
-    std::optional<double> tokens_per_second = {};  ///< real tokens, padding not counted
+    std::optional<double> tokens_per_second = {};         ///< by `token_rule`: padding not counted
+    std::optional<double> padded_tokens_per_second = {};  ///< padding counted too
     std::string token_rule = "real tokens";
   };
   struct Memory {
@@ -57,14 +58,18 @@ struct RunRecord {
   Evidence evidence = Evidence::smoke;
 };
 
-/// Timing of the records after `warmup_updates`; applied updates only.
+/// Timing of the applied updates whose seconds are known, without the first `warmup_updates` applied ones.
+/// Rates are sums over those updates divided by their seconds. Throws ArgumentError for `warmup_updates`
+/// below 0.
 RunRecord::Performance performance_of(const std::vector<Record>& records, int64_t warmup_updates);
+/// "smoke", "cpu" or "repeated".
+std::string evidence_name(Evidence evidence);
 /// `smoke` below 10 measured updates, else `cpu`.
 Evidence evidence_of(const RunRecord::Performance& performance);
 /// The compiler, the processor's name and Accrue's version, as far as they are known here.
 void fill_environment(RunRecord::Environment& environment);
 /// Strict JSON with "format": "accrue-run/1" and the groups workload, environment, performance, memory,
-/// training, evidence.
+/// training, evidence; what is not known is null.
 std::string to_json(const RunRecord& record);
 
 }  // namespace accrue
