@@ -11,6 +11,7 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/evaluate.h"
 #include "accrue/microstep/generator_scope.h"
+#include "accrue/microstep/run.h"
 
 namespace accrue {
 namespace {
@@ -68,7 +69,7 @@ EvalResult evaluate(const Model& model, const Loss& loss, std::span<const Metric
     std::vector<int64_t> ids(static_cast<size_t>(std::min(options.batch_size, samples - first)));
     std::iota(ids.begin(), ids.end(), first);
     first += static_cast<int64_t>(ids.size());
-    const MicroBatch micro(data.gather(ids), ids);
+    const MicroBatch micro = as_model_takes(model, MicroBatch(data.gather(ids), ids));
     Outputs outputs = model.forward(micro);
     if (options.float64_outputs) outputs = widened(outputs);
     const LossTerms terms = loss.terms(outputs, micro);

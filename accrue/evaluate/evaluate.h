@@ -33,10 +33,11 @@ struct EvalResult {
   double seconds = 0;  ///< monotonic
 };
 
-/// Runs the model over all samples in evaluation mode, recording no gradient. Every module's training mode
-/// and the default generator's state are put back, also after an exception; parameters, buffers and gradients
-/// are not touched, so that it may run between any two micro-steps. Throws ArgumentError for a batch_size
-/// below 1, DataError for no samples.
+/// Runs the model over all samples in evaluation mode, recording no gradient. Model, loss and metrics get a
+/// batch as the model takes it (see `as_model_takes`), without a micro-step's context. Every module's
+/// training mode and the default generator's state are put back, also after an exception; parameters, buffers
+/// and gradients are not touched, so that it may run between any two micro-steps. Throws ArgumentError for a
+/// batch_size below 1, DataError for no samples.
 EvalResult evaluate(const Model& model, const Loss& loss, std::span<const Metric> metrics, const Data& data,
                     const EvalOptions& options = {});
 

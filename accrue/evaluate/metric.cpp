@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/evaluate/metric.h"
 
-#include <ATen/ops/isnan.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
@@ -11,11 +11,11 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/evaluate.h"
 #include "accrue/data/shape_text.h"
+#include "accrue/evaluate/share.h"
+#include "accrue/microstep/next_tokens.h"
 
 namespace accrue::metric {
 namespace {
-
-constexpr int64_t kIgnored = -100;
 
 /// Output and target as float64 matrices [n, elements of one target].
 std::pair<at::Tensor, at::Tensor> matrices(const std::string& metric, const Outputs& outputs,
@@ -96,38 +96,64 @@ class R2 : public MetricSums {
   double count_ = 0;
 };
 
+/// Class numbers [n] beside the outputs [n, C], or [n, 1] of one logit a sample.
+struct Classes {
+  at::Tensor target;
+  at::Tensor rows;
+  bool one_logit = false;
+};
+
+Classes classes_of(const char* metric, const Outputs& outputs, const at::Tensor& field, const char* needed) {
+  if (!at::isIntegralType(field.scalar_type(), /*includeBool=*/true))
+    fail(message::metric_target_type, {{"metric", metric}, {"got", toString(field.scalar_type())}});
+  const at::Tensor& output = outputs.tensor();
+  const bool one_logit = output.dim() > 0 && output.numel() == output.size(0);
+  const bool fit = output.dim() > 0 && output.size(0) == field.numel() && (one_logit || output.dim() == 2);
+  if (!fit) {
+    fail(message::metric_sizes, {{"metric", metric},
+                                 {"output", shape_text(output)},
+                                 {"target", shape_text(field)},
+                                 {"needed", needed}});
+  }
+  return {field.reshape({-1}).to(at::kLong), output.reshape({output.size(0), -1}), one_logit};
+}
+
 class Accuracy : public MetricSums {
  public:
   explicit Accuracy(std::string target) : target_(std::move(target)) {}
 
   void add(const Outputs& outputs, const MicroBatch& micro) override {
-    const at::Tensor& field = micro[target_];
-    if (!at::isIntegralType(field.scalar_type(), /*includeBool=*/true)) {
-      fail(message::metric_target_type, {{"metric", "accuracy"}, {"got", toString(field.scalar_type())}});
-    }
-    const at::Tensor& output = outputs.tensor();
-    const bool one_logit = output.numel() == output.size(0);
-    if (output.size(0) != field.numel() || !(one_logit || output.dim() == 2)) {
-      fail(message::metric_sizes, {{"metric", "accuracy"},
-                                   {"output", shape_text(output)},
-                                   {"target", shape_text(field)},
-                                   {"needed", "[n, C] or one logit a sample, with n class numbers"}});
-    }
-    const at::Tensor target = field.reshape({-1}).to(at::kLong);
-    const at::Tensor rows = output.reshape({output.size(0), -1});
+    const auto [target, rows, one_logit] =
+        classes_of("accuracy", outputs, micro[target_], "[n, C] or one logit a sample, with n class numbers");
     const at::Tensor chosen = one_logit ? rows.squeeze(1).gt(0).to(at::kLong) : rows.argmax(1);
-    // argmax of a row with NaN is the NaN's place: by luck the right class.
-    const at::Tensor right = chosen.eq(target).logical_and(at::isnan(rows).any(1).logical_not());
-    const at::Tensor counted = target.ne(kIgnored);
-    right_ += right.logical_and(counted).sum().item<int64_t>();
-    counted_ += counted.sum().item<int64_t>();
+    share_.add(chosen.eq(target), rows, target.ne(kIgnoredLabel));
   }
-  double value() const override { return static_cast<double>(right_) / static_cast<double>(counted_); }
+  double value() const override { return share_.value(); }
 
  private:
   std::string target_;
-  int64_t right_ = 0;
-  int64_t counted_ = 0;
+  Share share_;
+};
+
+class Top5 : public MetricSums {
+ public:
+  explicit Top5(std::string target) : target_(std::move(target)) {}
+
+  void add(const Outputs& outputs, const MicroBatch& micro) override {
+    const auto [target, rows, one_logit] =
+        classes_of("top5", outputs, micro[target_], "[n, C] with n class numbers");
+    const int64_t num_classes = rows.size(1);
+    const at::Tensor place = target.clamp(0, num_classes - 1).unsqueeze(1);
+    const at::Tensor own = rows.gather(1, place);
+    const at::Tensor before = at::arange(num_classes, place.options()).unsqueeze(0).lt(place);
+    const at::Tensor ahead = rows.gt(own).logical_or(rows.eq(own).logical_and(before)).sum(1);
+    share_.add(ahead.lt(5).logical_and(place.squeeze(1).eq(target)), rows, target.ne(kIgnoredLabel));
+  }
+  double value() const override { return share_.value(); }
+
+ private:
+  std::string target_;
+  Share share_;
 };
 
 }  // namespace
@@ -148,6 +174,11 @@ Metric accuracy(std::string target) {
   return {.name = "accuracy",
           .open = [target] { return std::make_unique<Accuracy>(target); },
           .higher_is_better = true};
+}
+
+Metric top5(std::string target) {
+  return {
+      .name = "top5", .open = [target] { return std::make_unique<Top5>(target); }, .higher_is_better = true};
 }
 
 }  // namespace accrue::metric

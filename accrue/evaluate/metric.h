@@ -37,8 +37,18 @@ Metric rmse(std::string target = "y");
 /// and the mean over those elements whose target varies; NaN if none does.
 Metric r2(std::string target = "y");
 /// Share of the targets (class numbers, -100 not counted) whose output is the largest. Output [n, C], or one
-/// logit a sample (class 1 above 0). An output with NaN is wrong.
+/// logit a sample (class 1 above 0). An output with NaN is wrong, as for all that follow.
 Metric accuracy(std::string target = "y");
+/// Share of the targets that are among the 5 largest of their outputs [n, C] (all are for C <= 5). Of equal
+/// outputs the lower class number comes first, as for `accuracy`.
+Metric top5(std::string target = "y");
+
+/// On next-token models, ragged batches (outputs [tokens, C]) and rectangles ([n, T, C]) alike; counted are
+/// the targets that `next_token_loss` counts. exp of their mean negative log-likelihood, without label
+/// smoothing.
+Metric perplexity(std::string labels = "labels", std::string mask = "attention_mask");
+/// Share of the counted targets whose output is the largest. Its name is "accuracy".
+Metric token_accuracy(std::string labels = "labels", std::string mask = "attention_mask");
 
 }  // namespace metric
 }  // namespace accrue

@@ -1,3 +1,4 @@
 accrue_sources(torch evaluate
   evaluate.cpp
-  metric.cpp)
+  metric.cpp
+  token_metrics.cpp)

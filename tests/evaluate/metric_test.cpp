@@ -85,6 +85,29 @@ TEST(Metric, AnOutputWithNanIsNeverRight) {
   EXPECT_DOUBLE_EQ(value(metric::accuracy(), doubles({kNan, 0, 1, 2}, {2, 2}), classes({0, 1})), 0.5);
 }
 
+TEST(Metric, Top5CountsTheFiveLargest) {
+  const at::Tensor logits = at::arange(7, at::kDouble).unsqueeze(0).repeat({3, 1});  // class 6 comes first
+  EXPECT_DOUBLE_EQ(value(metric::top5(), logits, classes({6, 2, 1})), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(value(metric::top5(), logits, classes({0, -100, 3})), 0.5);
+  EXPECT_TRUE(std::isnan(value(metric::top5(), logits, classes({-100, -100, -100}))));
+}
+
+TEST(Metric, Top5TakesEqualOutputsInTheOrderOfTheirClasses) {
+  const at::Tensor same = at::zeros({7, 7}, at::kDouble);
+  const at::Tensor every = at::arange(7, at::kLong);
+  EXPECT_DOUBLE_EQ(value(metric::top5(), same, every), 5.0 / 7);
+  EXPECT_DOUBLE_EQ(value(metric::accuracy(), same, every), 1.0 / 7);
+}
+
+TEST(Metric, Top5OfFewClassesTakesThemAll) {
+  const at::Tensor logits = doubles({3, 1, 2, 0, 5, 1}, {2, 3});
+  EXPECT_DOUBLE_EQ(value(metric::top5(), logits, classes({1, 0})), 1.0);
+  // A class that the model has not and an output with NaN are still wrong.
+  EXPECT_DOUBLE_EQ(value(metric::top5(), logits, classes({3, 0})), 0.5);
+  EXPECT_DOUBLE_EQ(value(metric::top5(), logits, classes({-1, 0})), 0.5);
+  EXPECT_DOUBLE_EQ(value(metric::top5(), doubles({kNan, 0, 1, 2}, {2, 2}), classes({0, 1})), 0.5);
+}
+
 TEST(Metric, WhatDoesNotFitIsAnError) {
   EXPECT_ERROR(value(metric::mae(), at::zeros({2, 3}), at::zeros({2})), ArgumentError,
                "metric mae: output [2, 3] and target [2] do not fit; needed the same number of elements");
@@ -96,11 +119,19 @@ TEST(Metric, WhatDoesNotFitIsAnError) {
                "metric accuracy: the target has type Float, needed an integer type (class numbers)");
 }
 
+TEST(Metric, Top5NeedsClasses) {
+  EXPECT_ERROR(value(metric::top5(), at::zeros({2, 3}), classes({1})), ArgumentError,
+               "metric top5: output [2, 3] and target [1] do not fit; needed [n, C] with n class numbers");
+  EXPECT_ERROR(value(metric::top5(), at::zeros({2, 3}), at::zeros({2})), ArgumentError,
+               "metric top5: the target has type Float, needed an integer type (class numbers)");
+}
+
 TEST(Metric, SaysWhichWayIsBetter) {
   EXPECT_FALSE(metric::mae().higher_is_better);
   EXPECT_FALSE(metric::rmse().higher_is_better);
   EXPECT_TRUE(metric::r2().higher_is_better);
   EXPECT_TRUE(metric::accuracy().higher_is_better);
+  EXPECT_TRUE(metric::top5().higher_is_better);
 }
 
 }  // namespace

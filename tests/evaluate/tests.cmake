@@ -1,3 +1,4 @@
 accrue_test(evaluate TORCH
   evaluate_test.cpp
-  metric_test.cpp)
+  metric_test.cpp
+  token_metrics_test.cpp)
