@@ -83,6 +83,9 @@ class GradientBuffer {
     GradientBuffer& buffer_;
   };
 
+  /// True while a window is open on it.
+  bool has_open_window() const noexcept { return window_open_; }
+
   /// True from `mark_zero()` or `zero()` until anything else writes through autograd or ATen.
   bool is_zero() const;
   /// Says that a pass outside ATen has left the buffer zero.

@@ -40,6 +40,14 @@ at::Tensor lone_number(const at::Tensor& sum) {
   return number.storage().nbytes() > number.nbytes() ? number.clone() : number;
 }
 
+/// What a backward starts with. A factor beyond the sum's type becomes infinite in it, so that the gradient
+/// is not finite; filling the type itself would be refused.
+at::Tensor seed_of(const at::Tensor& sum, double factor) {
+  if (sum.scalar_type() == at::kFloat && std::abs(factor) <= std::numeric_limits<float>::max())
+    return at::full_like(sum, factor);
+  return at::full_like(sum, factor, sum.options().dtype(at::kDouble)).to(sum.scalar_type());
+}
+
 bool same_headings(const std::vector<TermSum>& known, const LossTerms& terms) {
   if (known.size() != terms.size()) return false;
   for (size_t i = 0; i < terms.size(); ++i) {
@@ -66,6 +74,8 @@ Window::Window(GradientBuffer& gradients, const Model* model, WindowOptions opti
     if (!std::isfinite(weight) || weight < 0)
       fail(message::declared_weight, {{"term", term}, {"got", weight}});
   }
+  if (!std::isfinite(options_.loss_scale) || options_.loss_scale <= 0)
+    fail(message::window_loss_scale, {{"got", options_.loss_scale}});
   if (gradients_.window_open_) fail(message::window_second);
   gradients_.check_views();
   if (model != nullptr) {
@@ -111,8 +121,8 @@ void Window::require_untouched() const {
   }
 }
 
-/// The factor of each term's sum in the backward: coefficient, times W / W_t where several terms share one
-/// division.
+/// The factor of each term's sum in the backward: the loss scale times the coefficient, times W / W_t where
+/// several terms share one division.
 std::vector<double> Window::seeds(const LossTerms& terms) const {
   std::vector<double> factors;
   const double common = terms.size() > 1 && options_.reduction == Reduction::exact ? weight() : 0;
@@ -125,7 +135,7 @@ std::vector<double> Window::seeds(const LossTerms& terms) const {
     } else if (terms.size() > 1) {
       factor = options_.term_weights[t] > 0 ? factor * common / options_.term_weights[t] : 0;
     }
-    factors.push_back(factor);
+    factors.push_back(factor * options_.loss_scale);
   }
   return factors;
 }
@@ -217,7 +227,7 @@ Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Ba
     }
     throw;
   }
-  if (options_.snapshot && options_.skip_non_finite_loss && !gradients_finite()) {
+  if (options_.snapshot && options_.skip_non_finite_loss && !options_.keep_overflow && !gradients_finite()) {
     put_back();
     return skip(Added::skipped_non_finite_gradient);
   }
@@ -234,7 +244,7 @@ Added Window::add(const LossTerms& terms, std::span<const int64_t> ids) {
     if (factors[t] == 0) continue;
     if (!terms[t].sum.requires_grad()) fail(message::no_graph, {{"term", terms[t].name}});
     roots.push_back(terms[t].sum);
-    root_gradients.push_back(factors[t] == 1 ? at::Tensor() : at::full_like(terms[t].sum, factors[t]));
+    root_gradients.push_back(factors[t] == 1 ? at::Tensor() : seed_of(terms[t].sum, factors[t]));
   }
   return run(terms, ids, [&] {
     if (!roots.empty()) torch::autograd::backward(roots, root_gradients);

@@ -30,6 +30,8 @@ struct WindowOptions {
       false;  ///< a micro-batch whose loss is not finite is left out before its backward
   double loss_scale =
       1;  ///< factor on every backward; the buffer holds sums times it (see Updater::loss_scale)
+  bool keep_overflow =
+      false;  ///< a gradient that is not finite stays for the updater, which shrinks its loss scale
   bool snapshot = false;  ///< one more buffer: a failed or non-finite micro-step is taken back alone
 };
 

@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <string>
+
 #include "accrue/base/messages/update.h"
+#include "accrue/update/loss_scaler.h"
 
 namespace accrue {
 namespace {
@@ -60,6 +62,14 @@ void check_optimizer(Problems& problems, const OptimizerOptions& options) {
       options);
 }
 
+void check_loss_scale(Problems& problems, const LossScaleOptions& options) {
+  need(problems, options.scale >= 1 && options.scale <= kLargestLossScale, "precision.loss_scale",
+       "from 1 to 2^64", options.scale);
+  need(problems, options.window >= 1, "loss_scale.window", "at least 1", static_cast<double>(options.window));
+  need(problems, std::isfinite(options.factor) && options.factor > 1, "loss_scale.factor",
+       "a finite number above 1", options.factor);
+}
+
 void check_update_options(Problems& problems, const UpdateOptions& options) {
   check_limit(problems, "clip_norm", options.clip_norm);
   check_limit(problems, "clip_value", options.clip_value);
@@ -72,6 +82,11 @@ void check_update_options(Problems& problems, const UpdateOptions& options) {
     if (options.groups[i].weight_decay)
       check_size(problems, place + ".weight_decay", *options.groups[i].weight_decay);
   }
+  if (options.average) {
+    need(problems, options.average->decay >= 0 && options.average->decay < 1, "train.ema",
+         "from 0 to below 1", options.average->decay);
+  }
+  check_loss_scale(problems, options.loss_scale);
   check_schedule(problems, options.schedule);
 }
 

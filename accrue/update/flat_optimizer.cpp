@@ -6,12 +6,12 @@
 
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
 #include "accrue/base/messages/update.h"
 #include "accrue/update/groups.h"
+#include "accrue/update/tensor_text.h"
 
 namespace accrue {
 namespace {
@@ -40,13 +40,6 @@ Storage storage_of(const GradientBuffer::Entry& entry, Master master) {
 /// Zeros beside a flat tensor of sums, in the type of the work.
 at::Tensor state_beside(const at::Tensor& sums) {
   return at::zeros_like(sums, is_half(sums.scalar_type()) ? at::kFloat : sums.scalar_type());
-}
-
-std::string tensor_text(const at::Tensor& tensor) {
-  if (!tensor.defined()) return "undefined";
-  std::ostringstream text;
-  text << c10::toString(tensor.scalar_type()) << ' ' << tensor.sizes();
-  return text.str();
 }
 
 }  // namespace
@@ -185,6 +178,10 @@ int64_t FlatOptimizer::state_bytes() const {
     }
   }
   return bytes;
+}
+
+std::vector<at::Tensor> FlatOptimizer::masters() const {
+  return master_ == nullptr ? std::vector<at::Tensor>() : master_->views;
 }
 
 NamedTensors FlatOptimizer::state() const {

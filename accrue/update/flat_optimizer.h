@@ -22,6 +22,7 @@ class FlatOptimizer : public WritingPass {
   void write(const WritingOptions& options) override;
   double learning_rate() const override { return groups_[0].lr; }
   int64_t state_bytes() const override;
+  std::vector<at::Tensor> masters() const override;
   NamedTensors state() const override;
   void load_state(const NamedTensors& tensors) override;
 

@@ -56,6 +56,7 @@ struct UpdateNumbers {
 
 using SquaredNorm = double (*)(const void* gradient, int64_t size, double factor);
 using WriteSlice = void (*)(const Slice& slice, const UpdateNumbers& numbers);
+using FollowSlice = void (*)(void* average, const void* values, int64_t size, double rest);
 
 /// One compilation of the passes.
 struct Kernels {
@@ -70,6 +71,11 @@ struct Kernels {
   /// parameter that is not its master's rounding was changed from outside (loaded weights) and becomes the
   /// new master.
   WriteSlice write[kNumRules][kNumStorages];
+  /// average += rest * (value - average): fp32 averages of fp32, bf16 and fp16 values, float64 of float64.
+  FollowSlice follow_fp32;
+  FollowSlice follow_fp64;
+  FollowSlice follow_bf16;
+  FollowSlice follow_fp16;
 };
 
 /// The compilation called `name` (baseline, avx2); empty: the best that this processor can run.

@@ -140,6 +140,17 @@ void write(const Slice& slice, const UpdateNumbers& numbers) {
   }
 }
 
+template <class Stored>
+void follow(void* average, const void* values, int64_t size, double rest) {
+  using T = decltype(widened(Stored{}));
+  const FlushDenormals flush;
+  const T share = static_cast<T>(rest);
+  T* __restrict to = static_cast<T*>(average);
+  const Stored* __restrict from = static_cast<const Stored*>(values);
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) to[i] = to[i] + share * (widened(from[i]) - to[i]);
+}
+
 using Floats = float __attribute__((vector_size(16)));
 using Doubles = double __attribute__((vector_size(32)));
 
@@ -219,7 +230,11 @@ constexpr Kernels kCompiled = {ACCRUE_KERNELS_NAME,
                                squared_norm<Bf16>,
                                squared_norm<Fp16>,
                                {ACCRUE_WRITE_ROW(Sgd0), ACCRUE_WRITE_ROW(SgdM), ACCRUE_WRITE_ROW(SgdN),
-                                ACCRUE_WRITE_ROW(Adam0), ACCRUE_WRITE_ROW(AdamW0)}};
+                                ACCRUE_WRITE_ROW(Adam0), ACCRUE_WRITE_ROW(AdamW0)},
+                               follow<float>,
+                               follow<double>,
+                               follow<Bf16>,
+                               follow<Fp16>};
 
 #undef ACCRUE_WRITE_ROW
 

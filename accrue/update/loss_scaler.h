@@ -7,11 +7,15 @@
 
 namespace accrue {
 
+/// No loss scale goes beyond it (2^64): one over the scale and the weight must stay a number of fp32.
+inline constexpr double kLargestLossScale = 0x1p64;
+
 /// The loss scale from one window to the next, by the rule of LossScaleOptions.
 class LossScaler {
  public:
   LossScaler() = default;
-  /// Throws ConfigError for a scale that is not finite or below 1, a window below 1, a factor not above 1.
+  /// Throws ConfigError for a scale that is not from 1 to kLargestLossScale, a window below 1, a factor not
+  /// above 1.
   explicit LossScaler(const LossScaleOptions& options);
 
   double scale() const noexcept { return scale_; }  ///< 1 without scaling

@@ -3,6 +3,8 @@ accrue_sources(core update
   groups.cpp
   kernels.cpp
   kernels_baseline.cpp
+  loss_scaler.cpp
+  noise_scale.cpp
   schedule.cpp)
 # Both compilations must give the same bits: no contraction. The other flags change no value.
 set(update_kernel_flags -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp-simd)
@@ -16,8 +18,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     PROPERTIES COMPILE_DEFINITIONS ACCRUE_HAVE_AVX2_KERNELS)
 endif()
 accrue_sources(torch update
+  average.cpp
   chunks.cpp
   flat_optimizer.cpp
+  tensor_text.cpp
   torch_optimizer.cpp
   torch_optimizer_state.cpp
-  updater.cpp)
+  updater.cpp
+  updater_apply.cpp
+  updater_state.cpp)

@@ -32,7 +32,7 @@ enum class LossScaling { none, fixed, dynamic };
 /// A factor on the loss for the backward alone, divided out again with the weight, so that fp16 gradients do
 /// not vanish; it has nothing to do with the division by the number of micro-steps. Constant inside a window.
 /// `dynamic`: after `window` finite windows in a row it is multiplied by `factor`; one that is not finite
-/// leaves its update out, makes it max(1, scale / factor) and starts the count again.
+/// leaves its update out, makes it max(1, scale / factor) and starts the count again. It never passes 2^64.
 struct LossScaleOptions {
   LossScaling kind = LossScaling::none;
   double scale = 65536;  ///< at the start; the scale for `fixed`

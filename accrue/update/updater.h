@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,9 +42,10 @@ struct UpdateResult {
   double lr = 0;  ///< the one used (of the optimizer, not of a group)
   double last_micro_loss = 0;
   int64_t num_micro_steps = 0;
-  int64_t num_skipped = 0;                    ///< micro-batches left out for being non-finite
-  double loss_scale = 1;                      ///< in force in this window
-  double noise_scale = 0;                     ///< NaN where not estimated; see NoiseScale
+  int64_t num_skipped = 0;   ///< micro-batches left out for being non-finite
+  double loss_scale = 1;     ///< in force in this window
+  bool scales_loss = false;  ///< whether LossScaleOptions ask for a loss scale at all
+  double noise_scale = std::numeric_limits<double>::quiet_NaN();  ///< NaN where not estimated; see NoiseScale
   std::optional<int64_t> tokens = {};         ///< of ragged batches, or of rectangles with a mask: real ones
   std::optional<int64_t> padded_tokens = {};  ///< positions that the model computed, padding counted
   /// Samples of each micro-step, in the order run (filled by the step objects).
@@ -62,7 +64,8 @@ struct OptimizerState {
 };
 
 /// The averaged weights stand in the parameters' place while it lives; then the parameters' own bits are
-/// back. No window may be open.
+/// back. No window may be open. Meanwhile the updater neither applies nor saves nor loads (StateError), so
+/// that no checkpoint takes the averages for the weights.
 class AverageScope {
  public:
   AverageScope(AverageScope&&) noexcept;
@@ -114,6 +117,11 @@ class Updater {
   AverageScope use_average();
   /// What a window that this updater will apply is to be opened with (WindowOptions::loss_scale).
   double loss_scale() const noexcept;
+  /// Asks for another scale of a dynamic one: at once, or where a window is open, from the next window on.
+  /// Throws ConfigError for one that LossScaler refuses, StateError where the scale is not dynamic.
+  void set_loss_scale(double scale);
+  /// True while a gradient that is not finite is taken for an overflow: a dynamic scale above 1.
+  bool expects_overflow() const noexcept;
   /// Reads the norm of a window's first micro-step for the noise scale; nothing happens without
   /// UpdateOptions::noise_scale or at later micro-steps.
   void note_micro_step(const Window& window);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "accrue/data/named_tensors.h"
 
@@ -27,6 +28,9 @@ class WritingPass {
   virtual void write(const WritingOptions& options) = 0;
   virtual double learning_rate() const = 0;  ///< before the schedule
   virtual int64_t state_bytes() const = 0;
+  /// The fp32 masters, one an entry of the buffer and in the parameter's strides, undefined where there is
+  /// none; or nothing at all.
+  virtual std::vector<at::Tensor> masters() const { return {}; }
   /// Copies of the state's tensors.
   virtual NamedTensors state() const = 0;
   /// Throws CheckpointError; then nothing has changed.

@@ -37,8 +37,12 @@ Trial try_update(const Model& model, const Loss& loss, const std::vector<MicroBa
   const ExchangedStorages exchanged(all_tensors(model));
   {
     GradientBuffer buffer(model, options.accumulate);
-    Updater updater(buffer, options.optimizer, options.update);
-    Window window(buffer, model, window_options(loss, groups, options.reduction));
+    UpdateOptions update = options.update;
+    update.average.reset();  // no part of what is compared
+    Updater updater(buffer, options.optimizer, update);
+    WindowOptions opened = window_options(loss, groups, options.reduction);
+    opened.loss_scale = updater.loss_scale();
+    Window window(buffer, model, opened);
     add_groups(window, model, loss, groups, options.seed);
     procedure.close ? procedure.close(window) : window.close();
     try {

@@ -90,6 +90,18 @@ TEST(Kernels, BaselineAndAvx2GiveTheSameBits) {
   expect_same_bits<uint16_t, float, uint16_t>(Storage::bf16_sums);
   expect_same_bits<uint16_t, float, uint16_t>(Storage::fp16_master_sums);
   expect_same_bits<uint16_t, float, uint16_t>(Storage::fp16_sums);
+  const auto followed = [](const char* name, auto kernel, auto memory) {
+    (kernels_named(name).*kernel)(memory.master.data(), memory.parameter.data(), kSize, 0.1);
+    return memory.master;
+  };
+  const auto expect_same_follow = [&](auto kernel, const auto& memory) {
+    EXPECT_EQ(followed("baseline", kernel, memory), followed("avx2", kernel, memory));
+    EXPECT_NE(followed("avx2", kernel, memory), memory.master);
+  };
+  expect_same_follow(&Kernels::follow_fp32, Memory<float, float>(5));
+  expect_same_follow(&Kernels::follow_fp64, Memory<double, double>(5));
+  expect_same_follow(&Kernels::follow_bf16, Memory<uint16_t, float>(5));
+  expect_same_follow(&Kernels::follow_fp16, Memory<uint16_t, float>(5));
   const Memory<uint16_t, float> halves(3);
   const Memory<float, double> memory(3);
   for (int64_t size = 0; size < 70; ++size) {

@@ -2,12 +2,16 @@ accrue_test(update
   checks_test.cpp
   groups_test.cpp
   kernels_test.cpp
+  loss_scaler_test.cpp
+  noise_scale_test.cpp
   schedule_test.cpp)
 accrue_test(update_torch TORCH
+  average_test.cpp
   chunks_test.cpp
   flat_optimizer_test.cpp
   golden_test.cpp
   half_sums_test.cpp
+  loss_scale_test.cpp
   torch_optimizer_test.cpp
   updater_test.cpp)
 if(TARGET test_update_torch)
