@@ -49,6 +49,8 @@ UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
     if (window.state() == WindowState::open) window.close();
     UpdateResult result = updater_.apply(window);
     result.micro_sizes = std::move(measured.micro_sizes);
+    result.tokens = measured.tokens;
+    result.padded_tokens = measured.padded_tokens;
     result.seconds.forward = measured.seconds.forward;
     result.seconds.backward = measured.seconds.backward;
     result.num_skipped += std::count(left_out.begin(), left_out.end(), true);
@@ -59,6 +61,8 @@ UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
 std::optional<size_t> SplitStep::run_groups(Window& window, const std::vector<MicroBatch>& groups,
                                             const std::vector<bool>& left_out, UpdateResult& measured) {
   measured.micro_sizes.clear();
+  measured.tokens.reset();
+  measured.padded_tokens.reset();
   for (size_t g = 0; g < groups.size(); ++g) {
     if (left_out[g]) continue;
     const Added added = add_micro_step(

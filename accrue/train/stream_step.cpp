@@ -75,6 +75,8 @@ UpdateResult StreamStep::apply() {
   if (result.applied) lost_ids_.clear();
   ++updates_;
   result.micro_sizes = std::move(measured_.micro_sizes);
+  result.tokens = measured_.tokens;
+  result.padded_tokens = measured_.padded_tokens;
   result.seconds.forward = measured_.seconds.forward;
   result.seconds.backward = measured_.seconds.backward;
   return result;
