@@ -102,6 +102,8 @@ std::string to_json(const Record& record) {
                           {"predicted_bytes", bytes_json(record.memory.predicted_bytes)},
                           {"budget_bytes", bytes_json(record.memory.budget_bytes)}});
   line.put("retries", record.retries);
+  line.put_number("loss_scale", record.loss_scale);
+  line.put_number("noise_scale", record.noise_scale);
   line.put("skipped_micro_steps", record.skipped_micro_steps);
   line.put("dropped_samples", record.dropped_samples);
   line.put_text("time", record.time);
@@ -113,6 +115,7 @@ std::string to_json(const EvalRecord& record) {
   line.put("update", record.update);
   line.put("epoch", record.epoch);
   line.put("split", record.split);
+  line.put("weights", record.weights);
   for (const auto& [name, value] : record.metrics) line.put_number(name, value);
   line.put_number("weight", record.weight);
   line.put("samples", record.samples);

@@ -48,15 +48,16 @@ TEST(Record, IsOneLineWithEveryFieldInOrder) {
       R"("reason":null,"samples_per_second":25.0,"tokens_per_second":null,)"
       R"("padded_tokens_per_second":null,"last_micro_loss":0.25,"seconds":{"data":0.125,"forward":0.25,)"
       R"("backward":0.5,"update":0.0625,"total":2.0},"memory":{"peak_bytes":1048576,)"
-      R"("predicted_bytes":null,"budget_bytes":null},"retries":0,"skipped_micro_steps":0,)"
+      R"("predicted_bytes":null,"budget_bytes":null},"retries":0,"loss_scale":null,"noise_scale":null,)"
+      R"("skipped_micro_steps":0,)"
       R"("dropped_samples":0,"time":"2026-01-31T23:59:59Z","non_finite":null})");
 }
 
 TEST(Record, WhatIsNotKnownIsNullNeverZero) {
   const Json json = Json::parse(to_json(Record{}));
-  for (const char* key :
-       {"tokens", "padded_tokens", "loss", "grad_norm", "clip_factor", "lr", "reason", "samples_per_second",
-        "tokens_per_second", "padded_tokens_per_second", "last_micro_loss", "time", "non_finite"}) {
+  for (const char* key : {"tokens", "padded_tokens", "loss", "grad_norm", "clip_factor", "lr", "reason",
+                          "samples_per_second", "tokens_per_second", "padded_tokens_per_second",
+                          "last_micro_loss", "loss_scale", "noise_scale", "time", "non_finite"}) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
   }
   for (const char* key : {"data", "forward", "backward", "update", "total"}) {
@@ -146,8 +147,8 @@ TEST(EvalRecord, NamesSplitAndMetrics) {
                           .samples = 360,
                           .seconds = 0.5};
   EXPECT_EQ(to_json(record),
-            R"({"update":20,"epoch":2,"split":"valid","loss":0.5,"accuracy":null,"weight":360.0,)"
-            R"("samples":360,"seconds":0.5,"non_finite":{"accuracy":"nan"}})");
+            R"({"update":20,"epoch":2,"split":"valid","weights":"model","loss":0.5,"accuracy":null,)"
+            R"("weight":360.0,"samples":360,"seconds":0.5,"non_finite":{"accuracy":"nan"}})");
 }
 
 TEST(WallClock, IsATimeInUtc) {
