@@ -22,7 +22,7 @@ std::string unpacked(const std::string& packed, size_t limit = size_t{1} << 30) 
 
 TEST(Gzip, UnpacksWhatWasPacked) {
   std::string content;
-  for (int i = 0; i < 300000; ++i) content += static_cast<char>(i * i >> 3);
+  for (uint32_t i = 0; i < 300000; ++i) content += static_cast<char>(i * i >> 3);
   EXPECT_EQ(unpacked(test::gzip_bytes(content)), content);
   EXPECT_EQ(unpacked(test::gzip_bytes("")), "");
 }
