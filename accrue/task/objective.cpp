@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/task/objective.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/task.h"
+#include "accrue/base/nearest.h"
+#include "accrue/batch/pad.h"
 #include "accrue/config/words.h"
 #include "accrue/microstep/losses.h"
 
@@ -60,26 +63,53 @@ Loss over_classes(double label_smoothing, const std::string& target) {
               }};
 }
 
-LossKind loss_kind_of(const config::Run& run) {
-  const bool regression = run.task == Task::regression;
-  const LossKind kind = run.loss.kind;
-  if (kind == LossKind::automatic) return regression ? LossKind::mse : LossKind::cross_entropy;
-  const bool over_numbers = kind == LossKind::mse || kind == LossKind::l1 || kind == LossKind::huber;
-  if (over_numbers != regression) {
-    fail(message::task_loss_mismatch,
-         {{"loss", config::word_of(kind)},
-          {"task", config::word_of(run.task)},
-          {"allowed", regression ? "mse, l1, huber" : "cross_entropy, binary_cross_entropy"}});
-  }
-  return kind;
+bool is_of_tokens(Task task) {
+  return task == Task::causal_lm || task == Task::sft;
 }
 
-void check_classes(const FieldSpec& target, int64_t width, int64_t num_classes, LossKind kind) {
-  if (width != 1) fail(message::task_target_width, {{"target", target.name}, {"got", width}});
-  if (num_classes < 2) fail(message::task_few_classes, {{"target", target.name}, {"got", num_classes}});
+/// The losses that belong to a task; the first is its default.
+std::vector<LossKind> losses_of(Task task) {
+  if (task == Task::regression) return {LossKind::mse, LossKind::l1, LossKind::huber};
+  if (task == Task::classification) return {LossKind::cross_entropy, LossKind::binary_cross_entropy};
+  return {LossKind::cross_entropy};
+}
+
+LossKind loss_kind_of(const config::Run& run) {
+  const std::vector<LossKind> allowed = losses_of(run.task);
+  if (run.loss.kind == LossKind::automatic) return allowed.front();
+  if (std::find(allowed.begin(), allowed.end(), run.loss.kind) != allowed.end()) return run.loss.kind;
+  std::vector<std::string> words;
+  for (const LossKind kind : allowed) words.emplace_back(config::word_of(kind));
+  fail(message::task_loss_mismatch, {{"loss", config::word_of(run.loss.kind)},
+                                     {"task", config::word_of(run.task)},
+                                     {"allowed", join(words)}});
+}
+
+void check_classes(Task task, const FieldSpec& target, int64_t width, int64_t num_classes, LossKind kind) {
+  const std::string_view name = config::word_of(task);
+  if (width != 1) fail(message::task_target_width, {{"target", target.name}, {"got", width}, {"task", name}});
+  if (num_classes < 2)
+    fail(message::task_few_classes, {{"target", target.name}, {"got", num_classes}, {"task", name}});
   if (kind == LossKind::binary_cross_entropy && num_classes != 2) {
     fail(message::task_binary_classes, {{"target", target.name}, {"got", num_classes}});
   }
+}
+
+void choose_best(Objective& objective, const config::Run& run) {
+  const bool of_classes = run.task == Task::classification || run.task == Task::image_classification;
+  objective.best_metric = !run.eval.metric.empty() ? run.eval.metric : of_classes ? "accuracy" : "loss";
+  if (objective.best_metric == "loss") return;
+  std::vector<std::string> names = {"loss"};
+  for (const Metric& metric : objective.metrics) {
+    names.push_back(metric.name);
+    if (metric.name != objective.best_metric) continue;
+    objective.higher_is_better = metric.higher_is_better;
+    return;
+  }
+  fail(message::task_metric, {{"got", run.eval.metric},
+                              {"task", config::word_of(run.task)},
+                              {"hint", did_you_mean(run.eval.metric, names)},
+                              {"allowed", join(names)}});
 }
 
 Loss loss_of_kind(LossKind kind, double label_smoothing, const std::string& target) {
@@ -107,16 +137,26 @@ Objective make_objective(const config::Run& run, const FieldSpec& target, int64_
   if (smoothing != 0 && kind != LossKind::cross_entropy) {
     fail(message::task_smoothing, {{"got", smoothing}, {"loss", config::word_of(kind)}});
   }
+  Objective objective{.loss_kind = kind};
+  if (is_of_tokens(run.task)) {
+    objective.loss = next_token_loss(smoothing, target.name, kAttentionMask);
+    objective.metrics = {metric::perplexity(target.name, kAttentionMask),
+                         metric::token_accuracy(target.name, kAttentionMask)};
+    choose_best(objective, run);
+    return objective;
+  }
   const int64_t width = target.width();
-  Objective objective{.loss_kind = kind, .loss = loss_of_kind(kind, smoothing, target.name)};
+  objective.loss = loss_of_kind(kind, smoothing, target.name);
   if (run.task == Task::regression) {
     objective.num_outputs = width;
     objective.metrics = {metric::mae(target.name), metric::rmse(target.name), metric::r2(target.name)};
-    return objective;
+  } else {
+    check_classes(run.task, target, width, num_classes, kind);
+    objective.num_outputs = kind == LossKind::binary_cross_entropy ? 1 : num_classes;
+    objective.metrics = {metric::accuracy(target.name)};
+    if (run.task == Task::image_classification) objective.metrics.push_back(metric::top5(target.name));
   }
-  check_classes(target, width, num_classes, kind);
-  objective.num_outputs = kind == LossKind::binary_cross_entropy ? 1 : num_classes;
-  objective.metrics = {metric::accuracy(target.name)};
+  choose_best(objective, run);
   return objective;
 }
 

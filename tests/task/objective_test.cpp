@@ -119,6 +119,67 @@ TEST(Objective, BinaryCrossEntropyIsOneLogit) {
               1e-6);
 }
 
+TEST(Objective, ImagesAreClassesWithTop5) {
+  const Objective objective =
+      make_objective(run_of(Task::image_classification), target_of({}, at::kLong), 10);
+  EXPECT_EQ(objective.loss_kind, LossKind::cross_entropy);
+  EXPECT_EQ(objective.num_outputs, 10);
+  EXPECT_THAT(names(objective.metrics), ElementsAre("accuracy", "top5"));
+}
+
+TEST(Objective, TokensAreNextTokenLossOnEitherFormOfABatch) {
+  const FieldSpec labels{.name = "labels", .shape = {}, .dtype = at::kLong};
+  for (const Task task : {Task::causal_lm, Task::sft}) {
+    const Objective objective = make_objective(run_of(task, LossKind::automatic, 0.2), labels, 0);
+    EXPECT_EQ(objective.loss_kind, LossKind::cross_entropy);
+    EXPECT_EQ(objective.loss.name, "next_token");
+    EXPECT_EQ(objective.num_outputs, 0);
+    EXPECT_THAT(names(objective.metrics), ElementsAre("perplexity", "accuracy"));
+    const at::Tensor targets = at::tensor({1, 0, 1}, at::kLong);
+    const at::Tensor logits = at::tensor({2.0, 0.0, 0.0, 3.0, 1.0, 1.0}, at::kDouble).reshape({3, 2});
+    const MicroBatch ragged({{"labels", targets}, {"offsets", at::tensor({0, 3}, at::kLong)}});
+    const MicroBatch rectangle({{"labels", targets.unsqueeze(0)}});
+    // Places 0 and 1 predict classes 0 and 1 with 2 and 3 more than the other class, of which smoothing takes
+    // a tenth.
+    const double expected = std::log1p(std::exp(-2.0)) + std::log1p(std::exp(-3.0)) + 0.1 * (2 + 3);
+    for (const auto& [outputs, micro] :
+         {std::pair(logits, ragged), std::pair(logits.unsqueeze(0), rectangle)}) {
+      const LossTerms terms = objective.loss.terms(outputs, micro);
+      EXPECT_EQ(terms.at(0).weight, 2.0);
+      EXPECT_EQ(objective.loss.weigh(micro), std::vector<double>{2.0});
+      EXPECT_NEAR(terms.at(0).sum.item<double>(), expected, 1e-12);
+    }
+  }
+}
+
+TEST(Objective, TheBestIsChosenByTaskOrByName) {
+  const auto best = [](Task task, const std::string& metric = "") {
+    config::Run run = run_of(task);
+    run.eval.metric = metric;
+    const Objective objective = make_objective(run, target_of({}, at::kLong), 10);
+    return std::pair(objective.best_metric, objective.higher_is_better);
+  };
+  EXPECT_EQ(best(Task::regression), std::pair(std::string("loss"), false));
+  EXPECT_EQ(best(Task::classification), std::pair(std::string("accuracy"), true));
+  EXPECT_EQ(best(Task::image_classification), std::pair(std::string("accuracy"), true));
+  EXPECT_EQ(best(Task::causal_lm), std::pair(std::string("loss"), false));
+  EXPECT_EQ(best(Task::sft), std::pair(std::string("loss"), false));
+  EXPECT_EQ(best(Task::regression, "mae"), std::pair(std::string("mae"), false));
+  EXPECT_EQ(best(Task::regression, "r2"), std::pair(std::string("r2"), true));
+  EXPECT_EQ(best(Task::classification, "loss"), std::pair(std::string("loss"), false));
+  EXPECT_EQ(best(Task::image_classification, "top5"), std::pair(std::string("top5"), true));
+  EXPECT_EQ(best(Task::sft, "perplexity"), std::pair(std::string("perplexity"), false));
+  EXPECT_EQ(best(Task::causal_lm, "accuracy"), std::pair(std::string("accuracy"), true));
+  EXPECT_ERROR(
+      best(Task::image_classification, "top-5"), ConfigError,
+      "eval.metric: got top-5, which task image-classification does not measure; needed is one of loss, "
+      "accuracy, top5; did you mean \"top5\"?");
+  EXPECT_ERROR(
+      best(Task::causal_lm, "mae"), ConfigError,
+      "eval.metric: got mae, which task causal-lm does not measure; needed is one of loss, perplexity, "
+      "accuracy");
+}
+
 TEST(Objective, LossOfAnotherTaskIsRefused) {
   EXPECT_ERROR(make_objective(run_of(Task::regression, LossKind::cross_entropy), target_of({}), 0),
                ConfigError,
@@ -126,6 +187,14 @@ TEST(Objective, LossOfAnotherTaskIsRefused) {
   EXPECT_ERROR(make_objective(run_of(Task::classification, LossKind::mse), target_of({}), 3), ConfigError,
                "loss.kind mse does not belong to task classification; choose one of cross_entropy, "
                "binary_cross_entropy");
+  EXPECT_ERROR(make_objective(run_of(Task::sft, LossKind::binary_cross_entropy), target_of({}), 0),
+               ConfigError,
+               "loss.kind binary_cross_entropy does not belong to task sft; choose one of cross_entropy");
+  EXPECT_ERROR(
+      make_objective(run_of(Task::image_classification, LossKind::binary_cross_entropy), target_of({}), 2),
+      ConfigError,
+      "loss.kind binary_cross_entropy does not belong to task image-classification; choose one of "
+      "cross_entropy");
 }
 
 TEST(Objective, SmoothingWithoutCrossEntropyIsRefused) {
@@ -145,6 +214,9 @@ TEST(Objective, TargetsThatAreNoClassesAreRefused) {
       make_objective(run_of(Task::classification), target_of({}), 1), DataError,
       "target \"price\" has 1 classes, and task classification needs at least 2; check the target, or use "
       "task regression");
+  EXPECT_ERROR(
+      make_objective(run_of(Task::image_classification), target_of({2}), 3), DataError,
+      "target \"price\" has 2 elements a sample, and task image-classification needs one class number");
 }
 
 }  // namespace
