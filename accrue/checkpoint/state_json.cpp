@@ -16,6 +16,19 @@ Json names_of(const NamedTensors& tensors) {
   return names;
 }
 
+Json numbers_of(const OptimizerState& optimizer) {
+  Json numbers = Json::object();
+  for (const auto& [name, number] : optimizer.numbers) numbers[name] = number;
+  return numbers;
+}
+
+/// Checkpoints of before there were any have none.
+void read_numbers(const Json& optimizer, OptimizerState& state) {
+  const auto numbers = optimizer.find("numbers");
+  if (numbers == optimizer.end()) return;
+  for (const auto& [name, number] : numbers->items()) state.numbers.emplace_back(name, number.get<double>());
+}
+
 Best best_from(const Json& json) {
   const Json& value = json.at("value");
   return {.update = json.at("update").get<int64_t>(),
@@ -41,7 +54,10 @@ Json to_json(const TrainingState& state) {
       {"samples", state.samples},
       {"data_size", state.data_size},
       {"sampler", {{"epoch", sampler.epoch}, {"offset", sampler.offset}, {"dropped", sampler.dropped}}},
-      {"optimizer", {{"updates", state.optimizer.num_updates}, {"windows", state.optimizer.num_windows}}},
+      {"optimizer",
+       {{"updates", state.optimizer.num_updates},
+        {"windows", state.optimizer.num_windows},
+        {"numbers", numbers_of(state.optimizer)}}},
       {"micro_sizes", state.micro_sizes},
       {"open_micro_steps", state.open_micro_steps},
       {"best", state.best ? to_json(*state.best) : Json()},
@@ -64,6 +80,7 @@ StateEntries from_json(const Json& json) {
   sampler.at("dropped").get_to(state.sampler.dropped);
   json.at("optimizer").at("updates").get_to(state.optimizer.num_updates);
   json.at("optimizer").at("windows").get_to(state.optimizer.num_windows);
+  read_numbers(json.at("optimizer"), state.optimizer);
   json.at("micro_sizes").get_to(state.micro_sizes);
   json.at("open_micro_steps").get_to(state.open_micro_steps);
   if (const Json& best = json.at("best"); !best.is_null()) state.best = best_from(best);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/report/from_result.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "accrue/memory/resident.h"
@@ -17,6 +18,8 @@ Record make_record(const UpdateResult& result, std::optional<double> total_secon
     record.terms.push_back({term.name, term.sum, term.weight, term.coefficient});
   }
   record.weight = result.weight;
+  record.tokens = result.tokens;
+  record.padded_tokens = result.padded_tokens;
   // Without weight there is no loss and no gradient: NaN stands for "does not exist", not for a NaN of the
   // model.
   if (result.weight > 0) {
@@ -31,6 +34,8 @@ Record make_record(const UpdateResult& result, std::optional<double> total_secon
   record.seconds = {result.seconds.data, result.seconds.forward, result.seconds.backward,
                     result.seconds.update, total_seconds};
   record.memory.peak_bytes = memory::peak_resident_bytes();
+  if (result.scales_loss) record.loss_scale = result.loss_scale;
+  if (!std::isnan(result.noise_scale)) record.noise_scale = result.noise_scale;
   record.skipped_micro_steps = result.num_skipped;
   record.time = wall_clock();
   return record;
@@ -42,7 +47,9 @@ memory::Ledger static_ledger(const Model& model, const Updater& updater) {
     ledger.parameters += static_cast<int64_t>(parameter.tensor.nbytes());
   }
   ledger.gradients = updater.gradients().bytes();
-  ledger.optimizer_state = updater.state_bytes();
+  ledger.masters = updater.master_bytes();
+  ledger.optimizer_state = updater.state_bytes() - ledger.masters;
+  ledger.average = updater.average_bytes();
   return ledger;
 }
 

@@ -10,12 +10,13 @@
 namespace accrue {
 
 /// The record of an update: everything that the result knows, samples from `micro_sizes`, peak memory and the
-/// wall clock of now. `total_seconds`: wall time since the previous update's end, data included. Epoch,
-/// tokens and the counts of the run are the caller's to fill.
+/// wall clock of now. `total_seconds`: wall time since the previous update's end, data included. Epoch and
+/// the counts of the run are the caller's to fill.
 Record make_record(const UpdateResult& result, std::optional<double> total_seconds = std::nullopt);
 
-/// The exact rows: bytes of the model's parameters (a tied one once), of the gradient sums and of the
-/// optimizer's state, which our own optimizers have from the start and torch's from the first update.
+/// The exact rows: bytes of the model's parameters (a tied one once), of the gradient sums, of the
+/// optimizer's state (without masters), which our own optimizers have from the start and torch's from the
+/// first update, of the masters and of the averages.
 memory::Ledger static_ledger(const Model& model, const Updater& updater);
 
 }  // namespace accrue

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <limits>
 
+#include "accrue/checkpoint/state_json.h"
 #include "accrue/data/tensor_file.h"
 #include "tests/checkpoint/folders.h"
 #include "tests/checkpoint/trained.h"
@@ -59,6 +60,39 @@ TEST(Checkpoint, EverythingComesBackBitForBit) {
   EXPECT_TRUE(state.optimizer.tensors.contains("layer.exp_avg"));
   test::expect_same(load_checkpoint(checkpoint), state);
   EXPECT_EQ(latest_checkpoint(out), checkpoint);
+}
+
+TEST(Checkpoint, AveragesAndNumbersComeBackBitForBit) {
+  const UpdateOptions options = {.average = AverageOptions{},
+                                 .loss_scale = {.kind = LossScaling::dynamic, .scale = 1024, .window = 2},
+                                 .noise_scale = true};
+  const fs::path out = test::fresh_folder();
+  test::Trained straight(1, AdamW{.lr = 0.1}, {.size = 3}, options);
+  for (int i = 0; i < 3; ++i) straight.update();
+  TrainingState state = straight.state();
+  EXPECT_TRUE(state.optimizer.tensors.contains("embedding.average"));
+  EXPECT_FALSE(state.optimizer.tensors.contains("head.average"));
+  ASSERT_EQ(state.optimizer.numbers.size(), 5U);
+  const TrainingState loaded = load_checkpoint(save_checkpoint(out, state, 2));
+  test::expect_same(loaded, state);
+  // Doubles that no short decimal gives.
+  state.optimizer.numbers = {{"noise.gradient", 0.1 + 0.2}, {"noise.noise", -5e-324}, {"loss_scale", 0x1p63}};
+  test::expect_same(load_checkpoint(save_checkpoint(test::fresh_folder() + "/odd", state, 2)), state);
+
+  for (int i = 0; i < 2; ++i) straight.update();
+  const TrainingState expected = straight.state();
+  test::Trained resumed(2, AdamW{.lr = 0.1}, {.size = 3}, options);
+  restore(loaded, resumed.model, resumed.updater, resumed.sampler);
+  for (int i = 0; i < 2; ++i) resumed.update();
+  test::expect_same(resumed.state(), expected);
+  EXPECT_EQ(resumed.updater.loss_scale(), 4096);
+}
+
+TEST(Checkpoint, OneFromBeforeThereWereNumbersIsRead) {
+  test::Trained trained;
+  nlohmann::ordered_json json = to_json(trained.state());
+  json["optimizer"].erase("numbers");
+  EXPECT_TRUE(from_json(json).state.optimizer.numbers.empty());
 }
 
 TEST(Checkpoint, SpecialValuesAndTypesKeepTheirBits) {

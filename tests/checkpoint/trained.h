@@ -16,18 +16,18 @@ namespace accrue::test {
 /// the same seed are alike.
 struct Trained {
   explicit Trained(uint64_t model_seed = 1, const OptimizerOptions& optimizer = AdamW{.lr = 0.1},
-                   const BatchOptions& batches = {.size = 3})
+                   const BatchOptions& batches = {.size = 3}, const UpdateOptions& options = {})
       : small((seed(model_seed), tied_tokens())),
         sampler(10, batches, 5),
         gradients(with_statistics()),
-        updater(gradients, optimizer) {}
+        updater(gradients, optimizer, options) {}
 
   /// One update on gradients that come from the default generator, as a model with dropout would have them.
   void update() {
     ids = sampler.next().value_or(std::vector<int64_t>{});
     std::vector<at::Tensor> noise;
     for (const NamedTensor& weight : small.weights) noise.push_back(at::randn_like(weight.tensor));
-    Window window(gradients);
+    Window window(gradients, {.loss_scale = updater.loss_scale()});
     window.add_gradients(noise, at::ones({}), 3);
     updater.apply(window);
     small.statistics[0].tensor.mul_(0.9).add_(at::rand({4}));
@@ -75,6 +75,7 @@ inline void expect_same(const TrainingState& got, const TrainingState& expected)
   expect_same_bits(got.optimizer.tensors, expected.optimizer.tensors);
   EXPECT_EQ(got.optimizer.num_updates, expected.optimizer.num_updates);
   EXPECT_EQ(got.optimizer.num_windows, expected.optimizer.num_windows);
+  EXPECT_EQ(got.optimizer.numbers, expected.optimizer.numbers);
   EXPECT_TRUE(same_bits(got.generator_state, expected.generator_state));
   EXPECT_EQ(got.sampler, expected.sampler);
   EXPECT_EQ(got.data_size, expected.data_size);

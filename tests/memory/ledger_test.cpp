@@ -32,15 +32,36 @@ TEST(Ledger, GradientsOfTheCallerAreARowOfTheirOwn) {
 }
 
 TEST(Ledger, JsonHasNullForWhatIsNotKnown) {
-  EXPECT_EQ(
-      categories_json(kTutorial),
-      R"({"parameters":456,"gradients":456,"optimizer_state":912,"activations":null,"workspace":null})");
+  EXPECT_EQ(categories_json(kTutorial),
+            R"({"parameters":456,"gradients":456,"optimizer_state":912,"masters":0,"average":0,)"
+            R"("activations":null,"workspace":null})");
   Ledger ledger = kTutorial;
   ledger.caller_gradients = 456;
   ledger.activations = 1024;
   ledger.workspace = 0;
   EXPECT_EQ(categories_json(ledger),
-            R"({"parameters":456,"gradients":912,"optimizer_state":912,"activations":1024,"workspace":0})");
+            R"({"parameters":456,"gradients":912,"optimizer_state":912,"masters":0,"average":0,)"
+            R"("activations":1024,"workspace":0})");
+}
+
+TEST(Ledger, MastersAndAverageAreRowsOfTheirOwnAndMastersCountAsOptimizerStateInJson) {
+  Ledger ledger = kTutorial;
+  ledger.masters = 100;
+  ledger.average = 10;
+  EXPECT_EQ(ledger.long_lived(), 456 + 456 + 912 + 100 + 10);
+  const std::string text = describe(ledger);
+  EXPECT_NE(text.find("  optimizer_state          912 B  stays for the whole run\n"
+                      "  masters                  100 B  stays for the whole run\n"
+                      "  average                   10 B  stays for the whole run\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("Parameters, gradients, optimizer state, masters and average (1.9 KiB) do not shrink, "
+                      "whatever num_micro_steps is.\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(categories_json(ledger),
+            R"({"parameters":456,"gradients":456,"optimizer_state":1012,"masters":100,"average":10,)"
+            R"("activations":null,"workspace":null})");
 }
 
 }  // namespace

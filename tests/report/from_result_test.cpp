@@ -63,6 +63,21 @@ TEST(MakeRecord, TakesOverWhatTheUpdateKnows) {
   EXPECT_EQ(record.memory.budget_bytes, std::nullopt);
 }
 
+TEST(MakeRecord, HasNoLossScaleWithoutScalingAndNoNoiseScaleWithoutAnEstimate) {
+  UpdateResult result = whole_result();
+  EXPECT_EQ(make_record(result).loss_scale, std::nullopt);
+  EXPECT_EQ(make_record(result).noise_scale, std::nullopt);
+  result.scales_loss = true;  // a dynamic scale at its floor is a scale
+  result.noise_scale = 12.5;
+  result.tokens = 100;
+  result.padded_tokens = 128;
+  const Record record = make_record(result);
+  EXPECT_EQ(record.loss_scale, 1);
+  EXPECT_EQ(record.noise_scale, 12.5);
+  EXPECT_EQ(record.tokens, 100);
+  EXPECT_EQ(record.padded_tokens, 128);
+}
+
 TEST(MakeRecord, ALossOfNoWeightIsUnknownAndANanLossIsNotFinite) {
   UpdateResult result = whole_result();
   result.applied = false;
@@ -104,6 +119,22 @@ TEST(StaticLedger, CountsTheTutorialsBytes) {
   EXPECT_EQ(sgd.predicted, std::nullopt);
   EXPECT_EQ(static_ledger(model, Updater(gradients, Sgd{.momentum = 0.9})).optimizer_state, 456);
   EXPECT_EQ(static_ledger(model, Updater(gradients, Adam{})).optimizer_state, 912);
+}
+
+TEST(StaticLedger, MastersAndAverageAreNoOptimizerState) {
+  std::vector<NamedTensor> parameters;
+  add_tensor(parameters, "half", at::ones({10}, at::kBFloat16).requires_grad_(true));
+  add_tensor(parameters, "whole", at::ones({5}).requires_grad_(true));
+  Model model;
+  model.parameters = [parameters] { return parameters; };
+  GradientBuffer gradients(model);
+  const Updater updater(gradients, Adam{}, {.average = AverageOptions{}});
+  const memory::Ledger ledger = static_ledger(model, updater);
+  EXPECT_EQ(ledger.parameters, 10 * 2 + 5 * 4);
+  EXPECT_EQ(ledger.optimizer_state, 2 * 15 * 4);
+  EXPECT_EQ(ledger.masters, 10 * 4);
+  EXPECT_EQ(ledger.average, 15 * 4);
+  EXPECT_EQ(ledger.optimizer_state + ledger.masters, updater.state_bytes());
 }
 
 TEST(StaticLedger, AFrozenParameterHasNoGradientSums) {
