@@ -33,10 +33,11 @@ UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
     Window window(updater_.gradients(), model_,
                   {.term_weights = weigh(groups, left_out),
                    .reduction = options_.reduction,
-                   .skip_non_finite_loss = skips_micro_batches});
+                   .skip_non_finite_loss = skips_micro_batches,
+                   .loss_scale = updater_.loss_scale()});
     if (!model_.is_training()) model_.train(true);
     std::optional<size_t> offender = run_groups(window, groups, left_out, measured);
-    if (!offender && skips_micro_batches && !window.gradients_finite()) {
+    if (!offender && skips_micro_batches && !updater_.expects_overflow() && !window.gradients_finite()) {
       window.restart_checked();
       offender = run_groups(window, groups, left_out, measured);
     }
@@ -69,6 +70,7 @@ std::optional<size_t> SplitStep::run_groups(Window& window, const std::vector<Mi
         model_, loss_, groups[g], window,
         {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = groups[g].ids()},
         measured);
+    updater_.note_micro_step(window);
     if (options_.on_micro_step) {
       options_.on_micro_step({static_cast<int64_t>(g) + 1, static_cast<int64_t>(groups.size()), added});
     }

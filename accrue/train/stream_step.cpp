@@ -33,6 +33,8 @@ std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
                       .term_weights = options_.term_weights,
                       .reduction = options_.reduction,
                       .skip_non_finite_loss = updater_.options().non_finite == NonFinite::skip_micro_batch,
+                      .loss_scale = updater_.loss_scale(),
+                      .keep_overflow = updater_.expects_overflow(),
                       .snapshot = options_.snapshot});
     measured_ = {};
   }
@@ -51,6 +53,7 @@ std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
     }
     throw;
   }
+  updater_.note_micro_step(*window_);
   ++micro_steps_seen_;
   tell(added);
   if (!window_->is_whole()) return std::nullopt;
