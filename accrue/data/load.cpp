@@ -3,30 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/data.h"
 #include "accrue/base/random.h"
 #include "accrue/data/load_parts.h"
-#include "accrue/formats/mapped_file.h"
+#include "accrue/data/subset_data.h"
 
 namespace accrue {
 namespace {
 
 // No epoch has this number, so the choice of the validation samples tells nothing about any order.
 constexpr uint64_t kShareStream = ~uint64_t{0};
-
-DataFormat find_format(const DataOptions& options) {
-  if (options.format != DataFormat::automatic) return options.format;
-  const MappedFile file(options.train, Purpose::data);
-  const std::string_view text = file.text();
-  // A header's length stands in eight bytes; below 16 MiB its upper five are zero, which no text has.
-  if (text.size() > 8 && text[8] == '{' && text.substr(3, 5) == std::string_view("\0\0\0\0\0", 5))
-    return DataFormat::safetensors;
-  const std::string suffix = std::filesystem::path(options.train).extension().string();
-  return suffix == ".safetensors" ? DataFormat::safetensors : DataFormat::csv;
-}
 
 int64_t product(const std::vector<int64_t>& sizes) noexcept {
   int64_t result = 1;
@@ -72,13 +60,34 @@ Shares share_out(int64_t num_samples, const DataOptions& options, uint64_t seed)
   return shares;
 }
 
+void share(Dataset& dataset, const std::shared_ptr<Data>& all, const LoadRequest& request) {
+  const Shares shares = share_out(all->size(), request.options, request.seed);
+  if (shares.valid.empty()) {
+    dataset.train = all;
+    return;
+  }
+  dataset.train = std::make_shared<SubsetData>(all, shares.train);
+  dataset.valid = std::make_shared<SubsetData>(all, shares.valid);
+}
+
+namespace {
+
+Dataset load(const LoadRequest& request, DataFormat format) {
+  if (request.learned == Learned::tokens) return load_tokens(request, format);
+  if (format == DataFormat::csv) return load_csv(request);
+  if (format == DataFormat::safetensors) return load_fields(request);
+  return load_images(request, format);
+}
+
+}  // namespace
+
 Dataset load_data(const DataOptions& options, Learned learned, uint64_t seed,
                   const std::string& transform_json) {
   if (!options.valid.empty() && options.valid_fraction)
     fail(message::load_valid_twice, {{"path", options.valid}, {"fraction", *options.valid_fraction}});
-  const DataFormat format = find_format(options);
-  const LoadRequest request{options, learned != Learned::numbers, seed, transform_json};
-  Dataset dataset = format == DataFormat::csv ? load_csv(request) : load_fields(request);
+  const DataFormat format = find_format(options, learned);
+  const LoadRequest request{options, learned, learned != Learned::numbers, seed, transform_json};
+  Dataset dataset = load(request, format);
   dataset.format = format;
   if (options.valid_fraction)
     dataset.notes.push_back("validation keeps " + std::to_string(dataset.valid->size()) + " of " +

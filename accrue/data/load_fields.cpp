@@ -204,9 +204,7 @@ void note_unused(const NamedTensors& file, const FieldNames& chosen, Dataset& da
   if (!unused.empty()) dataset.notes.push_back(path + ": not used: " + join(unused));
 }
 
-}  // namespace
-
-Dataset load_fields(const LoadRequest& request) {
+Dataset read_all_fields(const LoadRequest& request) {
   const DataOptions& options = request.options;
   const NamedTensors file = load_tensors(options.train, Purpose::data);
   const FieldNames chosen = choose_fields(file, options);
@@ -233,6 +231,14 @@ Dataset load_fields(const LoadRequest& request) {
   check_same_shapes(dataset, *valid, options.valid);
   if (request.classification) check_classes(*valid, options.valid, chosen.target, dataset.num_classes);
   dataset.valid = valid;
+  return dataset;
+}
+
+}  // namespace
+
+Dataset load_fields(const LoadRequest& request) {
+  Dataset dataset = read_all_fields(request);
+  if (request.learned == Learned::image_classes) make_pictures(dataset, request);
   return dataset;
 }
 

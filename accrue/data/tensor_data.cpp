@@ -7,6 +7,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/data.h"
+#include "accrue/data/check_ids.h"
 
 namespace accrue {
 namespace {
@@ -18,6 +19,11 @@ bool is_run(std::span<const int64_t> ids) {
 }
 
 }  // namespace
+
+void check_ids(std::span<const int64_t> ids, int64_t size) {
+  for (const int64_t id : ids)
+    if (id < 0 || id >= size) fail(message::tensor_data_id, {{"id", id}, {"size", size}, {"last", size - 1}});
+}
 
 TensorData::TensorData(NamedTensors fields, const std::string& where) : fields_(std::move(fields)) {
   if (fields_.empty()) fail(message::tensor_data_empty, {{"where", where}});
@@ -37,9 +43,7 @@ TensorData::TensorData(NamedTensors fields, const std::string& where) : fields_(
 }
 
 NamedTensors TensorData::gather(std::span<const int64_t> ids) const {
-  for (const int64_t id : ids)
-    if (id < 0 || id >= size_)
-      fail(message::tensor_data_id, {{"id", id}, {"size", size_}, {"last", size_ - 1}});
+  check_ids(ids, size_);
   const bool run = is_run(ids);
   const at::Tensor index =
       run ? at::Tensor() : at::tensor(at::ArrayRef<int64_t>(ids.data(), ids.size()), at::kLong);
