@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 
 #include "accrue/base/error.h"
+#include "accrue/microstep/run.h"
 #include "accrue/verify/exchange.h"
 #include "accrue/verify/gradient_run.h"
 
@@ -17,9 +18,10 @@ std::vector<at::Tensor> outputs_on(const Model& model, const Batch& batch, uint6
   model.train(false);
   std::vector<at::Tensor> list;
   try {
-    const MicroStepContext context = {.seed = seed, .update = 2, .sample_ids = batch.ids()};
+    const MicroStepContext context = {
+        .seed = seed, .update = 2, .sample_ids = batch.ids(), .offsets = batch.offsets()};
     const ContextScope scope(context);
-    const Outputs outputs = model.forward(batch);
+    const Outputs outputs = model.forward(as_model_takes(model, batch));
     for (const auto& [name, tensor] : outputs.tensors()) list.push_back(tensor.detach().clone());
   } catch (...) {
     put_modes_back();
@@ -38,6 +40,9 @@ Trial try_update(const Model& model, const Loss& loss, const std::vector<MicroBa
   {
     GradientBuffer buffer(model, options.accumulate);
     UpdateOptions update = options.update;
+    update.average.reset();
+    update.loss_scale = {};
+    update.noise_scale = false;
     update.average.reset();  // no part of what is compared
     Updater updater(buffer, options.optimizer, update);
     WindowOptions opened = window_options(loss, groups, options.reduction);
