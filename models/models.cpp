@@ -13,6 +13,7 @@
 #include "accrue/base/nearest.h"
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/module_adapter.h"
+#include "models/gpt.h"
 #include "models/linear.h"
 #include "models/mlp.h"
 #include "models/size.h"
@@ -62,6 +63,20 @@ Model view_of(Module module, int64_t inputs, const Common& common, std::string n
   return adapt(std::move(module), forward, std::move(name));
 }
 
+Model make_decoder(const config::ModelOptions& options, const Shapes& shapes, const Common& common) {
+  if (!shapes.image.empty()) fail(message::gpt_data, {{"got", "images"}});
+  if (shapes.inputs > 0) {
+    fail(message::gpt_data, {{"got", std::to_string(shapes.inputs) + " numbers a sample"}});
+  }
+  return make_gpt({.width = options.width,
+                   .layers = options.layers,
+                   .heads = options.heads,
+                   .vocabulary = options.vocabulary,
+                   .context = options.context,
+                   .dropout = options.dropout},
+                  common);
+}
+
 }  // namespace
 
 at::Tensor flat_inputs(const MicroBatch& micro, const std::vector<std::string>& fields, int64_t width,
@@ -106,6 +121,7 @@ Model make_mlp(const MlpOptions& options, const Common& common) {
 
 Model make_model(const config::ModelOptions& options, const Shapes& shapes, const Common& common) {
   if (options.kind == config::ModelKind::linear) return make_linear(shapes.inputs, shapes.outputs, common);
+  if (options.kind == config::ModelKind::gpt) return make_decoder(options, shapes, common);
   return make_mlp({.inputs = shapes.inputs,
                    .outputs = shapes.outputs,
                    .hidden = options.hidden,

@@ -1,6 +1,8 @@
 if(TARGET accrue_models)
   accrue_test(models TORCH
+    gpt_test.cpp
     models_test.cpp
     weights_test.cpp)
-  target_link_libraries(test_models PRIVATE accrue::models)
+  find_package(nlohmann_json REQUIRED)
+  target_link_libraries(test_models PRIVATE accrue::models nlohmann_json::nlohmann_json)
 endif()

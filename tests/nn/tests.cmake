@@ -1,1 +1,4 @@
-accrue_test(nn TORCH attention_test.cpp dropout_test.cpp functions_test.cpp)
+accrue_test(nn TORCH
+  attention_test.cpp
+  dropout_test.cpp
+  functions_test.cpp)
