@@ -40,10 +40,8 @@ Trial try_update(const Model& model, const Loss& loss, const std::vector<MicroBa
   {
     GradientBuffer buffer(model, options.accumulate);
     UpdateOptions update = options.update;
-    update.average.reset();
-    update.loss_scale = {};
-    update.noise_scale = false;
     update.average.reset();  // no part of what is compared
+    update.noise_scale = false;
     Updater updater(buffer, options.optimizer, update);
     WindowOptions opened = window_options(loss, groups, options.reduction);
     opened.loss_scale = updater.loss_scale();
