@@ -59,6 +59,8 @@ struct Model {
   /// Notes the mode of every module (some may be frozen in evaluation mode); what it gives puts them back.
   /// Empty: the model has one mode.
   std::function<std::function<void()>()> note_modes = {};
+  /// Sets the mode of the module at `path` (as in `modules`) and of its parts. Empty: the model has one mode.
+  std::function<void(const std::string& path, bool training)> set_mode = {};
 };
 
 /// `model.note_modes`, or the same by `is_training` and `train`.

@@ -7,6 +7,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "accrue/microstep/batch_norm.h"
 #include "accrue/microstep/model.h"
 
 namespace accrue {
@@ -58,17 +59,24 @@ Model adapt(Module module, Forward forward, std::string name = "") {
       for (const auto& [part, training] : modes) part->train(training);
     };
   };
+  model.set_mode = [module](const std::string& path, bool training) {
+    for (const auto& item : module->named_modules()) {
+      if (item.key() == path) item.value()->train(training);
+    }
+  };
   return model;
 }
 
-/// Sets every BatchNorm layer of a torch module to evaluation mode: running statistics are used and stay as
-/// they are, weight and bias are trained on. Returns how many there are. `module->train()` undoes it;
-/// Accrue's steps do not call it on a module that is in training mode.
+/// Sets every BatchNorm layer of a torch module (`module` as for `adapt`) to evaluation mode: running
+/// statistics are used and stay as they are, weight and bias are trained on. Returns how many there are.
+/// `module->train()` undoes it; Accrue's steps do not call it on a module that is in training mode;
+/// `freeze_batch_norm` of a Model (batch_norm.h) outlasts it.
 template <class Module>
 int64_t freeze_batch_norm(Module& module) {
   int64_t frozen = 0;
   for (const auto& part : module->modules(/*include_self=*/true)) {
-    if (type_name(typeid(*part)).find("::BatchNorm") == std::string::npos) continue;
+    const auto& self = *part;
+    if (!is_batch_norm(type_name(typeid(self)))) continue;
     part->train(false);
     ++frozen;
   }

@@ -1,4 +1,5 @@
 accrue_sources(torch microstep
+  batch_norm.cpp
   context.cpp
   generator_scope.cpp
   loss.cpp

@@ -5,6 +5,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/train.h"
+#include "accrue/microstep/batch_norm.h"
 #include "accrue/microstep/slice.h"
 #include "accrue/train/micro_step.h"
 
@@ -15,6 +16,7 @@ SplitStep::SplitStep(const Model& model, const Loss& loss, Updater& updater, Spl
   updater_.gradients().check_covers(model_.parameters());
   if ((options_.micro_batch == 0) == (options_.num_micro_steps == 0))
     fail(message::split_one_of_two, {{"got", options_.micro_batch == 0 ? "neither" : "both"}});
+  warn_of_batch_norm(model_, options_.micro_batch);
 }
 
 UpdateResult SplitStep::operator()(const Batch& batch) {

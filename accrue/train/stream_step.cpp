@@ -7,6 +7,7 @@
 #include "accrue/base/log.h"
 #include "accrue/base/messages/microstep.h"
 #include "accrue/base/messages/train.h"
+#include "accrue/microstep/batch_norm.h"
 #include "accrue/train/micro_step.h"
 
 namespace accrue {
@@ -16,6 +17,7 @@ StreamStep::StreamStep(const Model& model, const Loss& loss, Updater& updater, S
   updater_.gradients().check_covers(model_.parameters());
   if (options_.num_micro_steps < 1)
     fail(message::micro_steps_not_positive, {{"got", options_.num_micro_steps}});
+  warn_of_batch_norm(model_, /*smallest_micro_batch=*/0);
 }
 
 StreamStep::~StreamStep() = default;

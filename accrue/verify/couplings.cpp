@@ -3,16 +3,18 @@
 
 #include <string_view>
 
+#include "accrue/microstep/batch_norm.h"
+
 namespace accrue {
 namespace {
 
 constexpr const char* kBatchNormAdvice =
     "its statistics come from the micro-batch, and running statistics move once a micro-step; use GroupNorm "
-    "or "
-    "LayerNorm, or freeze it (evaluation mode)";
+    "or LayerNorm, or freeze it (train.batch_norm: freeze; in the library freeze_batch_norm)";
 constexpr const char* kTinyBatchNormAdvice =
     "with micro-batches of 1 or 2 samples its statistics are meaningless, and running statistics move once a "
-    "micro-step; use GroupNorm or LayerNorm, or freeze it (evaluation mode)";
+    "micro-step; use GroupNorm or LayerNorm, or freeze it (train.batch_norm: freeze; in the library "
+    "freeze_batch_norm)";
 constexpr const char* kInstanceNormAdvice =
     "its running statistics move once a micro-step instead of once an update; turn track_running_stats off, "
     "or "
@@ -43,11 +45,11 @@ std::vector<Coupling> find_couplings(const Model& model, bool draws, int64_t sma
   bool random_named = false;
   for (const ModuleInfo& module : model.modules()) {
     const std::string_view name = class_of(module.kind);
-    const bool no_running = says(module, "track_running_stats=false");
-    if (name.starts_with("BatchNorm") && (module.training || no_running)) {
+    if (mixes_samples(module)) {
       list.push_back(
           {module.path, module.kind, smallest_micro_batch <= 2 ? kTinyBatchNormAdvice : kBatchNormAdvice});
-    } else if (name.starts_with("InstanceNorm") && module.training && !no_running) {
+    } else if (name.starts_with("InstanceNorm") && module.training &&
+               !says(module, "track_running_stats=false")) {
       list.push_back({module.path, module.kind, kInstanceNormAdvice});
     } else if (draws && module.training && is_random(name) && !says(module, "(p=0,")) {
       list.push_back({module.path, module.kind, kRandomAdvice});

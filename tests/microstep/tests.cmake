@@ -1,4 +1,5 @@
 accrue_test(microstep TORCH
+  batch_norm_test.cpp
   generator_scope_test.cpp
   loss_test.cpp
   losses_segment_test.cpp

@@ -1,4 +1,5 @@
 accrue_test(train TORCH
+  batch_norm_test.cpp
   loop_test.cpp
   reference_steps_test.cpp
   split_step_test.cpp

@@ -21,9 +21,12 @@ TEST(Couplings, BatchNormalisationInTrainingMode) {
   ASSERT_EQ(list.size(), 1);
   EXPECT_EQ(list[0].module, "1");
   EXPECT_EQ(list[0].kind, "torch::nn::BatchNorm1dImpl");
-  EXPECT_THAT(list[0].advice, HasSubstr("use GroupNorm or LayerNorm, or freeze it"));
+  EXPECT_THAT(list[0].advice,
+              HasSubstr("use GroupNorm or LayerNorm, or freeze it (train.batch_norm: freeze; in the "
+                        "library freeze_batch_norm)"));
   EXPECT_THAT(list[0].advice, testing::Not(HasSubstr("meaningless")));
   EXPECT_THAT(couplings_of(net, false, 2)[0].advice, HasSubstr("micro-batches of 1 or 2 samples"));
+  EXPECT_THAT(couplings_of(net, false, 2)[0].advice, HasSubstr("train.batch_norm: freeze"));
   net[1]->eval();
   EXPECT_TRUE(couplings_of(net).empty());
 }

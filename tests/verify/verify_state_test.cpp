@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "accrue/base/error.h"
+#include "accrue/microstep/batch_norm.h"
 #include "tests/verify/models.h"
 
 namespace accrue {
@@ -136,6 +138,20 @@ TEST(VerifyCoupled, FrozenBatchNormalisationIsEqual) {
   net[1]->eval();
   const Verdict verdict = verify(test::view_of(net), mse_loss(), test::rows_of(8, 4, 2), in_twos());
   EXPECT_EQ(verdict.outcome, Outcome::equal) << to_text(verdict);
+}
+
+TEST(VerifyCoupled, AModelOfFrozenBatchNormalisationIsEqualAndKeepsItsStatistics) {
+  test::seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(4, 6), torch::nn::BatchNorm1d(6), torch::nn::Linear(6, 2));
+  net->forward(at::randn({20, 4}));
+  const Model model = freeze_batch_norm(test::view_of(net));
+  net->eval();  // verify puts it into training mode, where it stays frozen
+  const test::Snapshot before(*net);
+  const Verdict verdict = verify(model, mse_loss(), test::rows_of(8, 4, 2), in_twos());
+  EXPECT_EQ(verdict.outcome, Outcome::equal) << to_text(verdict);
+  EXPECT_LT(verdict.float64_difference, 1e-12);  // float64 rounding
+  EXPECT_TRUE(verdict.couplings.empty());
+  test::expect_same(test::Snapshot(*net), before);
 }
 
 TEST(VerifyCoupled, GroupAndLayerNormalisationAreEqual) {
