@@ -11,11 +11,14 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/models.h"
 #include "accrue/base/nearest.h"
+#include "accrue/config/words.h"
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/module_adapter.h"
+#include "models/cnn.h"
 #include "models/gpt.h"
 #include "models/linear.h"
 #include "models/mlp.h"
+#include "models/resnet.h"
 #include "models/size.h"
 
 namespace accrue::models {
@@ -61,6 +64,38 @@ Model view_of(Module module, int64_t inputs, const Common& common, std::string n
     return Outputs(at::isReducedFloatingType(output.scalar_type()) ? output.to(at::kFloat) : output);
   };
   return adapt(std::move(module), forward, std::move(name));
+}
+
+bool is_image_model(config::ModelKind kind) {
+  using enum config::ModelKind;
+  return kind == cnn || kind == resnet18 || kind == resnet34 || kind == resnet50;
+}
+
+Model make_image_model(const config::ModelOptions& options, const Shapes& shapes, const Common& common) {
+  if (shapes.image.size() != 3 || common.fields.size() != 1) {
+    const std::string got = common.fields.size() != 1 ? std::to_string(common.fields.size()) + " inputs (" +
+                                                            join(common.fields) + ")"
+                                                      : std::to_string(shapes.inputs) + " numbers a sample";
+    fail(message::image_input,
+         {{"kind", config::kWords<config::ModelKind>[static_cast<size_t>(options.kind)]}, {"got", got}});
+  }
+  if (options.kind == config::ModelKind::cnn) {
+    return make_cnn({.image = shapes.image,
+                     .outputs = shapes.outputs,
+                     .channels = options.channels,
+                     .hidden = options.hidden},
+                    common);
+  }
+  const int64_t depth = options.kind == config::ModelKind::resnet18   ? 18
+                        : options.kind == config::ModelKind::resnet34 ? 34
+                                                                      : 50;
+  return make_resnet({.depth = depth,
+                      .image = shapes.image,
+                      .outputs = shapes.outputs,
+                      .norm = options.norm,
+                      .groups = options.groups,
+                      .stem = options.stem},
+                     common);
 }
 
 Model make_decoder(const config::ModelOptions& options, const Shapes& shapes, const Common& common) {
@@ -120,8 +155,9 @@ Model make_mlp(const MlpOptions& options, const Common& common) {
 }
 
 Model make_model(const config::ModelOptions& options, const Shapes& shapes, const Common& common) {
-  if (options.kind == config::ModelKind::linear) return make_linear(shapes.inputs, shapes.outputs, common);
+  if (is_image_model(options.kind)) return make_image_model(options, shapes, common);
   if (options.kind == config::ModelKind::gpt) return make_decoder(options, shapes, common);
+  if (options.kind == config::ModelKind::linear) return make_linear(shapes.inputs, shapes.outputs, common);
   return make_mlp({.inputs = shapes.inputs,
                    .outputs = shapes.outputs,
                    .hidden = options.hidden,

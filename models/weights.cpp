@@ -3,10 +3,13 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "accrue/base/error.h"
+#include "accrue/base/log.h"
 #include "accrue/base/messages/models.h"
 #include "accrue/base/nearest.h"
 #include "accrue/data/shape_text.h"
@@ -15,13 +18,53 @@
 namespace accrue::models {
 namespace {
 
-const NamedTensors::Item* find_any(const NamedTensors& weights, const NamedTensor& wanted) {
-  const auto is_wanted = [&](const NamedTensors::Item& item) {
-    return item.first == wanted.name ||
-           std::find(wanted.aliases.begin(), wanted.aliases.end(), item.first) != wanted.aliases.end();
-  };
-  const auto found = std::find_if(weights.begin(), weights.end(), is_wanted);
-  return found == weights.end() ? nullptr : &*found;
+using Names = std::set<std::string, std::less<>>;
+
+constexpr std::string_view kPrefix = "transformer.";
+
+std::string_view without_prefix(std::string_view name) {
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
+std::vector<std::string> names_of(const NamedTensor& wanted) {
+  std::vector<std::string> names = {wanted.name};
+  names.insert(names.end(), wanted.aliases.begin(), wanted.aliases.end());
+  return names;
+}
+
+/// The tensor under one of the entry's names as they are, else under one of them without the prefix, unless
+/// that is a name of the model's own.
+const NamedTensors::Item* find_any(const NamedTensors& weights, const NamedTensor& wanted,
+                                   const Names& own_names) {
+  const std::vector<std::string> names = names_of(wanted);
+  for (const bool exact : {true, false}) {
+    for (const NamedTensors::Item& item : weights) {
+      if (!exact && own_names.contains(item.first)) continue;
+      const auto is_item = [&](const std::string& name) {
+        return item.first == (exact ? name : without_prefix(name));
+      };
+      if (std::any_of(names.begin(), names.end(), is_item)) return &item;
+    }
+  }
+  return nullptr;
+}
+
+/// GPT-2's causal masks, which lie beside "c_attn.bias" under the names "h.0.attn.bias" and
+/// "h.0.attn.masked_bias".
+bool is_mask(std::string_view name, const at::Tensor& tensor) {
+  std::string_view rest = without_prefix(name);
+  if (!rest.starts_with("h.")) return false;
+  rest.remove_prefix(2);
+  const size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  rest.remove_prefix(digits);
+  if (digits == 0) return false;
+  if (rest == ".attn.masked_bias") return tensor.numel() == 1;
+  return rest == ".attn.bias" && tensor.dim() == 4 && tensor.size(0) == 1 && tensor.size(1) == 1 &&
+         tensor.size(2) == tensor.size(3);
+}
+
+bool is_ignored(std::string_view name, const at::Tensor& tensor) {
+  return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked") || is_mask(name, tensor);
 }
 
 void check(const NamedTensors::Item& got, const NamedTensor& wanted, const std::string& where,
@@ -39,21 +82,17 @@ void check(const NamedTensors::Item& got, const NamedTensor& wanted, const std::
   }
 }
 
-}  // namespace
-
-void load_weights(const Model& model, const NamedTensors& weights, const std::string& where) {
-  std::vector<NamedTensor> wanted = model.parameters();
-  for (NamedTensor& buffer : model.buffers()) wanted.push_back(std::move(buffer));
-
-  Problems problems;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies;
-  std::vector<std::string> names;
-  std::set<std::string> known;
+/// Where each tensor comes from; what is missing or does not fit goes to `problems`.
+std::vector<std::pair<at::Tensor, at::Tensor>> find_copies(const std::vector<NamedTensor>& wanted,
+                                                           const NamedTensors& weights,
+                                                           const std::string& where, Problems& problems) {
+  Names own_names;
   for (const NamedTensor& entry : wanted) {
-    names.push_back(entry.name);
-    known.insert(entry.name);
-    known.insert(entry.aliases.begin(), entry.aliases.end());
-    if (const NamedTensors::Item* item = find_any(weights, entry)) {
+    for (std::string& name : names_of(entry)) own_names.insert(std::move(name));
+  }
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;
+  for (const NamedTensor& entry : wanted) {
+    if (const NamedTensors::Item* item = find_any(weights, entry, own_names)) {
       check(*item, entry, where, problems);
       copies.emplace_back(entry.tensor, item->second);
     } else {
@@ -61,15 +100,50 @@ void load_weights(const Model& model, const NamedTensors& weights, const std::st
                    {{"where", where}, {"name", entry.name}, {"needed", shape_text(entry.tensor)}});
     }
   }
+  return copies;
+}
+
+/// The names that are ignored; those without a place go to `problems`.
+std::vector<std::string> find_ignored(const std::vector<NamedTensor>& wanted, const NamedTensors& weights,
+                                      const std::string& where, Problems& problems) {
+  std::vector<std::string> names;
+  Names known;
+  for (const NamedTensor& entry : wanted) {
+    names.push_back(entry.name);
+    for (const std::string& name : names_of(entry)) {
+      known.insert(name);
+      if (!weights.contains(name)) known.emplace(without_prefix(name));
+    }
+  }
+  std::vector<std::string> ignored;
   for (const auto& [name, tensor] : weights) {
     if (known.contains(name)) continue;
+    if (is_ignored(name, tensor)) {
+      ignored.push_back(name);
+      continue;
+    }
     problems.add(message::weights_left_over, {{"where", where},
                                               {"name", name},
                                               {"got", shape_text(tensor)},
                                               {"hint", did_you_mean(name, names)},
                                               {"names", join(names)}});
   }
+  return ignored;
+}
+
+}  // namespace
+
+void load_weights(const Model& model, const NamedTensors& weights, const std::string& where) {
+  std::vector<NamedTensor> wanted = model.parameters();
+  for (NamedTensor& buffer : model.buffers()) wanted.push_back(std::move(buffer));
+
+  Problems problems;
+  const auto copies = find_copies(wanted, weights, where, problems);
+  const std::vector<std::string> ignored = find_ignored(wanted, weights, where, problems);
   problems.throw_if_any();
+  if (!ignored.empty()) {
+    warn(message::weights_ignored, {{"where", where}, {"count", ignored.size()}, {"names", join(ignored)}});
+  }
 
   const c10::NoGradGuard no_grad;
   for (const auto& [to, from] : copies) to.copy_(from);

@@ -1,7 +1,9 @@
 if(TARGET accrue_models)
   accrue_test(models TORCH
+    cnn_test.cpp
     gpt_test.cpp
     models_test.cpp
+    resnet_test.cpp
     weights_test.cpp)
   find_package(nlohmann_json REQUIRED)
   target_link_libraries(test_models PRIVATE accrue::models nlohmann_json::nlohmann_json)
