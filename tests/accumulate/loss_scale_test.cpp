@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "accrue/microstep/losses.h"
 #include "tests/support/errors.h"
@@ -89,12 +90,15 @@ TEST(LossScaledWindow, MultipliesGradientsOfTheCaller) {
 }
 
 TEST(LossScaledWindow, AFactorBeyondTheSumsTypeMakesTheGradientInfinite) {
-  const at::Tensor weight = test::parameter(at::ones({2}, at::kHalf));
-  GradientBuffer gradients(std::vector<NamedTensor>{{"w", weight, {}}});
-  Window window(gradients, {.loss_scale = 65536});  // fp16 ends at 65504
-  window.add({{.sum = weight.sum(), .weight = 1}});
-  EXPECT_FALSE(window.gradients_finite());
-  EXPECT_TRUE(gradients["w"].isinf().all().item<bool>());
+  // fp16 ends at 65504, fp32 at 3.4e38.
+  for (const auto& [type, scale] : {std::pair(at::kHalf, 65536.0), std::pair(at::kFloat, 1e39)}) {
+    const at::Tensor weight = test::parameter(at::ones({2}, type));
+    GradientBuffer gradients(std::vector<NamedTensor>{{"w", weight, {}}});
+    Window window(gradients, {.loss_scale = scale});
+    window.add({{.sum = weight.sum(), .weight = 1}});
+    EXPECT_FALSE(window.gradients_finite());
+    EXPECT_TRUE(gradients["w"].isinf().all().item<bool>());
+  }
 }
 
 TEST(LossScaledWindow, KeepsAnOverflowForTheUpdater) {

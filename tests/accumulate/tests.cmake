@@ -2,6 +2,7 @@ accrue_test(accumulate TORCH
   accumulate_options_test.cpp
   any_split_test.cpp
   gradient_buffer_test.cpp
+  loss_scale_test.cpp
   peak_memory_test.cpp
   value_and_grad_test.cpp
   window_failure_test.cpp

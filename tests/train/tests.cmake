@@ -4,7 +4,8 @@ accrue_test(train TORCH
   reference_steps_test.cpp
   split_step_test.cpp
   stream_step_test.cpp
-  token_steps_test.cpp)
+  token_steps_test.cpp
+  update_features_test.cpp)
 if(TARGET test_train)
   add_test(NAME train_micro_batch_1 COMMAND test_train)
   # Threads that spin while they wait are 20 times slower where other tests run beside this one.
