@@ -233,7 +233,7 @@ void add_notes(const FinishedRun& baseline, const FinishedRun& candidate, const 
     comparison.notes.emplace_back(
         "more than one setting that matters differs, so no gain can be put down to one of them; change one "
         "variable at a time");
-  if (comparison.evidence == Evidence::smoke)
+  if (comparison.evidence == EvidenceLevel::smoke)
     comparison.notes.push_back("measured were " + std::to_string(baseline.performance.measured_updates) +
                                " and " + std::to_string(candidate.performance.measured_updates) +
                                " updates: with fewer than 10 this is a smoke test, no evidence of speed");

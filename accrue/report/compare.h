@@ -34,7 +34,7 @@ struct Comparison {
   std::vector<ComparedRow> rows;        ///< memory, time, loss, updates, samples a second, evaluation metrics
   std::vector<std::string> changed;     ///< "batch.micro_batch: 64 -> 16": settings that differ, which may
   std::vector<std::string> notes;       ///< what to know before the numbers are believed
-  Evidence evidence = Evidence::smoke;  ///< the weaker of the two runs'
+  EvidenceLevel evidence = EvidenceLevel::smoke;  ///< the weaker of the two runs'
   Recommendation recommendation = Recommendation::reject;
   std::string reason;  ///< of the recommendation, with the thresholds
 };

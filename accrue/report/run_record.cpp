@@ -155,17 +155,17 @@ RunRecord::Performance performance_of(const std::vector<Record>& records, int64_
   return performance;
 }
 
-Evidence evidence_of(const RunRecord::Performance& performance) {
-  return performance.measured_updates < kEnoughUpdates ? Evidence::smoke : Evidence::cpu;
+EvidenceLevel evidence_of(const RunRecord::Performance& performance) {
+  return performance.measured_updates < kEnoughUpdates ? EvidenceLevel::smoke : EvidenceLevel::cpu;
 }
 
-std::string evidence_name(Evidence evidence) {
+std::string evidence_name(EvidenceLevel evidence) {
   switch (evidence) {
-    case Evidence::smoke:
+    case EvidenceLevel::smoke:
       return "smoke";
-    case Evidence::cpu:
+    case EvidenceLevel::cpu:
       return "cpu";
-    case Evidence::repeated:
+    case EvidenceLevel::repeated:
       return "repeated";
   }
   return {};

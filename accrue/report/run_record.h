@@ -13,7 +13,7 @@
 namespace accrue {
 
 /// How much a record proves.
-enum class Evidence {
+enum class EvidenceLevel {
   smoke,     ///< fewer than 10 updates after the warm-up: it ran
   cpu,       ///< measured on a CPU, once
   repeated,  ///< a benchmark with several runs
@@ -55,7 +55,7 @@ struct RunRecord {
   Performance performance = {};
   Memory memory = {};
   Training training = {};
-  Evidence evidence = Evidence::smoke;
+  EvidenceLevel evidence = EvidenceLevel::smoke;
 };
 
 /// Timing of the applied updates whose seconds are known, without the first `warmup_updates` applied ones.
@@ -63,9 +63,9 @@ struct RunRecord {
 /// below 0.
 RunRecord::Performance performance_of(const std::vector<Record>& records, int64_t warmup_updates);
 /// "smoke", "cpu" or "repeated".
-std::string evidence_name(Evidence evidence);
+std::string evidence_name(EvidenceLevel evidence);
 /// `smoke` below 10 measured updates, else `cpu`.
-Evidence evidence_of(const RunRecord::Performance& performance);
+EvidenceLevel evidence_of(const RunRecord::Performance& performance);
 /// The compiler, the processor's name and Accrue's version, as far as they are known here.
 void fill_environment(RunRecord::Environment& environment);
 /// Strict JSON with "format": "accrue-run/1" and the groups workload, environment, performance, memory,

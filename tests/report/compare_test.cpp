@@ -272,12 +272,12 @@ TEST_F(Compare, TwoVariablesAreTooMany) {
 
 TEST_F(Compare, FewUpdatesAreASmokeTest) {
   Comparison comparison = compare({.updates = 11}, {.updates = 11});
-  EXPECT_EQ(comparison.evidence, Evidence::smoke);
+  EXPECT_EQ(comparison.evidence, EvidenceLevel::smoke);
   EXPECT_THAT(comparison.notes,
               Contains("measured were 9 and 9 updates: with fewer than 10 this is a smoke test, "
                        "no evidence of speed"));
   comparison = compare({.updates = 12}, {.updates = 12});
-  EXPECT_EQ(comparison.evidence, Evidence::cpu);
+  EXPECT_EQ(comparison.evidence, EvidenceLevel::cpu);
   EXPECT_THAT(comparison.notes, Not(Contains(HasSubstr("smoke"))));
 }
 

@@ -77,7 +77,7 @@ RunRecord full_record() {
                        .first_loss = 2.5,
                        .last_loss = 1.5,
                        .evaluation = {{"loss", 1.25}}},
-          .evidence = Evidence::cpu};
+          .evidence = EvidenceLevel::cpu};
 }
 
 TEST(RunRecord, HasTheseGroupsNamesAndTypes) {
@@ -170,8 +170,8 @@ TEST(PerformanceOf, AWarmUpBelowZeroIsAnError) {
 }
 
 TEST(EvidenceOf, IsASmokeTestBelowTenUpdates) {
-  EXPECT_EQ(evidence_of({.measured_updates = 9}), Evidence::smoke);
-  EXPECT_EQ(evidence_of({.measured_updates = 10}), Evidence::cpu);
+  EXPECT_EQ(evidence_of({.measured_updates = 9}), EvidenceLevel::smoke);
+  EXPECT_EQ(evidence_of({.measured_updates = 10}), EvidenceLevel::cpu);
 }
 
 TEST(FillEnvironment, KnowsVersionCompilerAndProcessor) {
