@@ -7,4 +7,6 @@ if(TARGET accrue_models)
     weights_test.cpp)
   find_package(nlohmann_json REQUIRED)
   target_link_libraries(test_models PRIVATE accrue::models nlohmann_json::nlohmann_json)
+  # Threads that spin while they wait are slow where other tests run beside this one.
+  set_tests_properties(models PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 endif()

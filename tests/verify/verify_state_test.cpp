@@ -146,8 +146,9 @@ TEST(VerifyCoupled, AModelOfFrozenBatchNormalisationIsEqualAndKeepsItsStatistics
   net->forward(at::randn({20, 4}));
   const Model model = freeze_batch_norm(test::view_of(net));
   net->eval();  // verify puts it into training mode, where it stays frozen
+  const Batch batch = test::rows_of(8, 4, 2);
   const test::Snapshot before(*net);
-  const Verdict verdict = verify(model, mse_loss(), test::rows_of(8, 4, 2), in_twos());
+  const Verdict verdict = verify(model, mse_loss(), batch, in_twos());
   EXPECT_EQ(verdict.outcome, Outcome::equal) << to_text(verdict);
   EXPECT_LT(verdict.float64_difference, 1e-12);  // float64 rounding
   EXPECT_TRUE(verdict.couplings.empty());
