@@ -169,7 +169,11 @@ Arguments parse(const std::vector<std::string>& words) {
 
   CLI::App* train = add_command(app, "train", "train from a configuration", arguments);
   add_configuration(train, arguments, flags, shown_set);
-  train->add_flag("--dry-run", arguments.dry_run, "show the plan, write nothing");
+  train->add_flag("--dry-run", arguments.dry_run, "make one update in memory and show it, write nothing");
+  train
+      ->add_option("--overfit", arguments.overfit,
+                   "train and validate on N samples alone: a model that is wired right learns them by heart")
+      ->check(CLI::PositiveNumber);
   train->add_flag("--resume", flags.resume,
                   "go on from the latest checkpoint in output_dir; --resume=DIR from another");
   train->add_option(kResumeFrom, flags.resume_from, "")->group("");
@@ -188,6 +192,26 @@ Arguments parse(const std::vector<std::string>& words) {
                      "write batch, parameters and both gradients to this folder");
   verify->add_option("--memory", arguments.memory,
                      "compare the largest part whose tensors fit in this size (512MiB)");
+
+  CLI::App* eval = add_command(app, "eval", "measure what a run has learned, on any of its data", arguments);
+  add_configuration(eval, arguments, flags, shown_set);
+  eval->add_option("--split", arguments.split, "valid or train")->check(CLI::IsMember({"valid", "train"}));
+  eval->add_option("--weights", arguments.weights,
+                   "safetensors file; default: what the run saved in output_dir");
+  eval->add_flag("--average", arguments.average, "the averaged weights (train.ema)");
+  eval->add_flag("--best", arguments.best, "the weights of the best checkpoint");
+  eval->add_option("--batch-size", arguments.batch_size, "samples of one forward; the numbers stay the same")
+      ->check(CLI::PositiveNumber);
+  eval->add_flag("--json", arguments.json, "print one JSON object");
+
+  CLI::App* compare = add_command(
+      app, "compare", "set two runs of equal batches side by side: memory, time, loss", arguments);
+  compare->add_option("RUN", arguments.runs, "output folders: the baseline, the candidate")
+      ->required()
+      ->expected(2);
+  compare->add_option("--min-ms", arguments.thresholds.milliseconds, "gain of time an update that counts");
+  compare->add_option("--min-mb", arguments.thresholds.megabytes, "gain of peak memory that counts");
+  compare->add_flag("--json", arguments.json, "print one JSON object");
 
   CLI::App* check =
       add_command(app, "check", "find every mistake of configuration, data and model", arguments);

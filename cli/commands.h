@@ -9,6 +9,8 @@ namespace accrue::cli {
 int train(const Arguments& arguments);
 int plan(const Arguments& arguments);
 int verify(const Arguments& arguments);
+int eval(const Arguments& arguments);
+int compare(const Arguments& arguments);
 int check(const Arguments& arguments);
 int init(const Arguments& arguments);
 int schema(const Arguments& arguments);

@@ -29,9 +29,9 @@ int run(const Arguments& arguments) {
     return 0;
   }
   static const std::map<std::string, std::function<int(const Arguments&)>> kCommands = {
-      {"train", accrue::cli::train},  {"plan", accrue::cli::plan}, {"verify", accrue::cli::verify},
-      {"check", accrue::cli::check},  {"init", accrue::cli::init}, {"schema", accrue::cli::schema},
-      {"doctor", accrue::cli::doctor}};
+      {"train", accrue::cli::train}, {"plan", accrue::cli::plan},       {"verify", accrue::cli::verify},
+      {"eval", accrue::cli::eval},   {"compare", accrue::cli::compare}, {"check", accrue::cli::check},
+      {"init", accrue::cli::init},   {"schema", accrue::cli::schema},   {"doctor", accrue::cli::doctor}};
   return kCommands.at(arguments.command)(arguments);
 }
 

@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "accrue/base/error.h"
+#include "accrue/base/messages/cli.h"
 #include "accrue/batch/batcher.h"
 #include "accrue/config/print.h"
+#include "accrue/microstep/batch_norm.h"
 #include "accrue/report/from_result.h"
 #include "cli/commands.h"
 #include "cli/session.h"
@@ -24,6 +26,27 @@ nlohmann::ordered_json or_null(const std::optional<Bytes>& bytes) {
   return bytes ? nlohmann::ordered_json(*bytes) : nlohmann::ordered_json();
 }
 
+/// Pictures of a folder are decoded when they are asked for; here every one is.
+int64_t count_unreadable(const Data* data) {
+  int64_t count = 0;
+  for (int64_t id = 0; data != nullptr && id < data->size(); ++id) {
+    try {
+      static_cast<void>(data->gather({&id, 1}));
+    } catch (const Error& error) {
+      std::cerr << "accrue: error: " << error.what() << '\n';
+      ++count;
+    }
+  }
+  return count;
+}
+
+void check_pictures(const Session& session) {
+  if (session.data.format != DataFormat::image_folder) return;
+  const int64_t count =
+      count_unreadable(session.data.train.get()) + count_unreadable(session.data.valid.get());
+  if (count > 0) fail(message::check_pictures, {{"count", count}});
+}
+
 }  // namespace
 
 config::Loaded load(const Arguments& arguments) {
@@ -38,6 +61,7 @@ int plan(const Arguments& arguments) {
   Batcher batcher(session.data.train, session.sampler());
   const Batch batch = *batcher.next();
   const Plan cut = session.plan_for(batch.size());
+  warn_of_batch_norm(session.model, cut.groups.back().length);
   if (!arguments.json) {
     for (const std::string& line : header(session)) std::cout << line << '\n';
     std::cout << '\n' << describe(cut) << "\nmemory:\n" << memory::describe(ledger);
@@ -60,6 +84,8 @@ int plan(const Arguments& arguments) {
 
 int check(const Arguments& arguments) {
   const Session session = build(load(arguments));
+  warn_of_batch_norm(session.model, session.run().plan.micro_batch);
+  check_pictures(session);
   if (arguments.print) std::cout << config::to_yaml(session.run());
   if (arguments.verbosity != Verbosity::quiet) {
     std::cerr << arguments.config << ": no mistakes found (" << session.data.train->size() << " samples, "

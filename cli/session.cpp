@@ -5,12 +5,16 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <numeric>
 #include <sstream>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
+#include "accrue/base/random.h"
 #include "accrue/config/print.h"
+#include "accrue/data/subset_data.h"
 #include "accrue/data/tensor_file.h"
+#include "accrue/microstep/batch_norm.h"
 #include "models/models.h"
 
 namespace accrue::cli {
@@ -31,27 +35,71 @@ void check_last_batch(const config::Loaded& loaded, int64_t samples) {
 }
 
 Model build_model(const config::Run& run, const Dataset& data, int64_t outputs) {
+  models::Shapes shapes{.outputs = outputs};
+  if (data.num_tokens == 0) shapes.inputs = data.input_width();
+  if (data.inputs.size() == 1 && data.inputs[0].shape.size() == 3) shapes.image = data.inputs[0].shape;
   models::Common common{.seed = run.seed};
   if (run.parameters == config::ParameterType::bf16) common.dtype = at::kBFloat16;
   common.fields.clear();
   for (const FieldSpec& input : data.inputs) common.fields.push_back(input.name);
-  Model model = models::make_model(run.model, data.input_width(), outputs, common);
+  Model model = models::make_model(run.model, shapes, common);
   if (!run.model.weights.empty()) {
     models::load_weights(model, load_tensors(run.model.weights, Purpose::model), run.model.weights);
   }
-  return model;
+  const bool freezes = run.train.batch_norm == config::BatchNormPolicy::freeze;
+  return freezes ? freeze_batch_norm(std::move(model)) : model;
 }
 
 std::string data_line(const Session& session) {
   std::ostringstream line;
   line << "data: " << session.data.train->size() << " samples to train on";
   if (session.data.valid) line << ", " << session.data.valid->size() << " to validate on";
-  line << ", " << session.data.input_width() << " inputs";
+  if (session.data.num_tokens > 0) {
+    line << ", " << session.data.num_tokens << " tokens";
+  } else if (const std::vector<int64_t>& shape = session.data.inputs[0].shape; shape.size() == 3) {
+    line << ", pictures of " << shape[0] << " x " << shape[1] << " x " << shape[2];
+  } else {
+    line << ", " << session.data.input_width() << " inputs";
+  }
   if (session.data.num_classes > 0) line << ", " << session.data.num_classes << " classes";
   return line.str();
 }
 
+Learned learned_by(config::Task task) {
+  switch (task) {
+    case config::Task::regression:
+      return Learned::numbers;
+    case config::Task::classification:
+      return Learned::classes;
+    case config::Task::image_classification:
+      return Learned::image_classes;
+    case config::Task::causal_lm:
+    case config::Task::sft:
+      break;
+  }
+  return Learned::tokens;
+}
+
+/// Leaves the first samples of the run's order alone; batches become no larger than them.
+void keep_first(int64_t samples, Dataset& data, config::Run& run) {
+  std::vector<int64_t> ids(static_cast<size_t>(data.train->size()));
+  std::iota(ids.begin(), ids.end(), int64_t{0});
+  // Files are often sorted by class: in a shuffled order the first ones are of all classes.
+  if (run.batch.order == Order::shuffled) ids = permutation(data.train->size(), run.seed, /*epoch=*/0);
+  ids.resize(static_cast<size_t>(std::min(samples, data.train->size())));
+  data.train = data.valid = std::make_shared<SubsetData>(data.train, std::move(ids));
+  run.batch.size = std::min(run.batch.size, data.train->size());
+  run.plan.micro_batch = std::min(run.plan.micro_batch, run.batch.size);
+  data.notes.push_back("overfit: trained and validated on " + std::to_string(data.train->size()) +
+                       " samples alone");
+}
+
 }  // namespace
+
+EvalOptions Session::eval_options() const noexcept {
+  const int64_t asked = run().eval.batch_size;
+  return {.batch_size = asked > 0 ? asked : run().plan.micro_batch};
+}
 
 Plan Session::plan_for(int64_t batch) const {
   return plan(batch,
@@ -62,13 +110,14 @@ Reduction Session::reduction() const noexcept {
   return run().loss.reduction == config::Reduction::micro_mean ? Reduction::micro_mean : Reduction::exact;
 }
 
-Session build(config::Loaded loaded, const std::string& transform_json) {
-  const config::Run& run = loaded.run;
+Session build(config::Loaded loaded, const std::string& transform_json, int64_t overfit) {
+  config::Run& run = loaded.run;
   at::set_num_threads(run.threads);
   at::manual_seed(run.seed);
 
   Session session;
-  session.data = load_data(run.data, run.task == config::Task::classification, run.seed, transform_json);
+  session.data = load_data(run.data, learned_by(run.task), run.seed, transform_json);
+  if (overfit > 0) keep_first(overfit, session.data, run);
   check_last_batch(loaded, session.data.train->size());
   session.objective = make_objective(run, session.data);
   session.model = build_model(run, session.data, session.objective.num_outputs);

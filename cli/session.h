@@ -10,6 +10,7 @@
 #include "accrue/batch/sampler.h"
 #include "accrue/config/load.h"
 #include "accrue/data/load.h"
+#include "accrue/evaluate/evaluate.h"
 #include "accrue/plan/plan.h"
 #include "accrue/task/objective.h"
 #include "accrue/update/updater.h"
@@ -32,11 +33,14 @@ struct Session {
   /// How a batch of this many samples is cut.
   Plan plan_for(int64_t batch) const;
   Reduction reduction() const noexcept;
+  /// How its data are evaluated.
+  EvalOptions eval_options() const noexcept;
 };
 
 /// Sets threads and seed, reads the data (with the transformation of an earlier run, if given), builds model,
-/// loss and optimizer. Throws what is wrong with data (3), model files (4) or configuration (2).
-Session build(config::Loaded loaded, const std::string& transform_json = "");
+/// loss and optimizer. `overfit`: only so many samples, to train and to validate on; 0: all. Throws what is
+/// wrong with data (3), model files (4) or configuration (2).
+Session build(config::Loaded loaded, const std::string& transform_json = "", int64_t overfit = 0);
 
 /// The lines above a run: resolved values and origins, data, model, plan.
 std::vector<std::string> header(const Session& session);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -13,12 +13,11 @@
 #include "accrue/checkpoint/output_dir.h"
 #include "accrue/checkpoint/resume.h"
 #include "accrue/config/print.h"
-#include "accrue/evaluate/evaluate.h"
 #include "accrue/formats/atomic_file.h"
-#include "accrue/report/record_file.h"
-#include "accrue/train/loop.h"
+#include "accrue/report/from_result.h"
 #include "cli/commands.h"
-#include "cli/session.h"
+#include "cli/run_report.h"
+#include "cli/training.h"
 
 namespace accrue::cli {
 namespace {
@@ -55,133 +54,6 @@ void check_weights_stay(const config::Run& run) {
   fail(message::weights_overwritten, {{"path", run.model.weights}, {"output_dir", run.output_dir}});
 }
 
-/// What a new evaluation is compared by.
-struct Goal {
-  std::string metric;
-  bool higher_is_better = false;
-
-  bool improves(double value, const std::optional<Best>& best) const {
-    return !best || (higher_is_better ? value > best->value : value < best->value);
-  }
-};
-
-Goal goal_of(const Session& session) {
-  if (session.run().task == config::Task::classification) return {"accuracy", true};
-  return {"loss", false};
-}
-
-/// A run under way: what the loop's hooks share.
-class Training {
- public:
-  /// `sampler` stands where the run goes on.
-  Training(Session& session, Sampler sampler, const std::optional<Resumed>& resumed, Console& console)
-      : session_(session),
-        console_(console),
-        batcher_(session.data.train, std::move(sampler)),
-        first_update_(resumed ? resumed->state.update : 0),
-        metrics_(session.run().output_dir + "/metrics.jsonl", first_update_),
-        evaluations_(session.run().output_dir + "/eval.jsonl", first_update_),
-        config_yaml_(config::to_yaml(session.run())) {
-    if (!resumed) return;
-    best_ = resumed->state.best;
-    samples_ = samples_before_ = resumed->state.samples;
-  }
-
-  LoopEnd run(const InterruptGuard& interrupt) {
-    SplitStep step(session_.model, session_.objective.loss, *session_.updater,
-                   {.micro_batch = session_.run().plan.micro_batch,
-                    .reduction = session_.reduction(),
-                    .seed = session_.run().seed,
-                    .on_micro_step = [this](const MicroStepEvent& event) {
-                      console_.micro_step(event.micro_step, event.num_micro_steps,
-                                          event.added != Added::added);
-                    }});
-    LoopHooks hooks;
-    hooks.report = [this](const Record& record) { report(record); };
-    if (session_.data.valid) {
-      hooks.evaluate = [this](int64_t update, int64_t epoch) { return evaluate(update, epoch); };
-    }
-    hooks.save = [this](int64_t, int64_t epoch) { save(epoch); };
-    hooks.interrupted = [&interrupt] { return interrupt.requested(); };
-    const LoopOptions options{.total_updates = session_.total_updates,
-                              .evaluate_every = session_.run().eval.every,
-                              .checkpoint_every = session_.run().checkpoint.every,
-                              .plan = [this](int64_t batch) { return session_.plan_for(batch); }};
-    return run_loop(batcher_, step, *session_.updater, options, hooks);
-  }
-
-  RunSummary summary(bool interrupted) const {
-    return {.updates = updates_,
-            .skipped = skipped_,
-            .samples = samples_ - samples_before_,
-            .seconds = clock_.seconds(),
-            .loss = last_loss_,
-            .evaluation = last_evaluation_,
-            .output_dir = session_.run().output_dir,
-            .interrupted = interrupted};
-  }
-  const std::optional<Best>& best() const noexcept { return best_; }
-
- private:
-  void report(const Record& record) {
-    metrics_.write(record);
-    console_.update(record);
-    ++updates_;
-    skipped_ += record.applied ? 0 : 1;
-    samples_ += record.samples;
-    last_loss_ = record.loss;
-    micro_sizes_ = record.micro_sizes;
-  }
-
-  bool evaluate(int64_t update, int64_t epoch) {
-    const EvalResult result = accrue::evaluate(session_.model, session_.objective.loss,
-                                               session_.objective.metrics, *session_.data.valid);
-    EvalRecord record{.update = update, .epoch = epoch, .weight = result.weight, .samples = result.samples};
-    record.metrics.emplace_back("loss", result.loss);
-    record.metrics.insert(record.metrics.end(), result.metrics.begin(), result.metrics.end());
-    record.seconds = result.seconds;
-    evaluations_.write(record);
-    console_.evaluation(record);
-    last_evaluation_ = record;
-    const Goal goal = goal_of(session_);
-    const auto metric = std::find_if(record.metrics.begin(), record.metrics.end(),
-                                     [&](const auto& entry) { return entry.first == goal.metric; });
-    if (metric == record.metrics.end() || !goal.improves(metric->second, best_)) return false;
-    best_ = Best{update, goal.metric, metric->second};
-    return true;
-  }
-
-  void save(int64_t epoch) {
-    metrics_.sync();
-    evaluations_.sync();
-    TrainingState state = capture(session_.model, *session_.updater, batcher_.sampler());
-    state.epoch = epoch;
-    state.samples = samples_;
-    state.micro_sizes = micro_sizes_;
-    state.best = best_;
-    state.config_yaml = config_yaml_;
-    state.transform_json = session_.data.transform_json;
-    save_checkpoint(session_.run().output_dir, state, session_.run().checkpoint.keep);
-  }
-
-  Session& session_;
-  Console& console_;
-  Batcher batcher_;
-  int64_t first_update_;
-  RecordFile metrics_;
-  RecordFile evaluations_;
-  std::string config_yaml_;
-  Stopwatch clock_;
-  int64_t updates_ = 0;
-  int64_t skipped_ = 0;
-  int64_t samples_ = 0;         // of the whole run
-  int64_t samples_before_ = 0;  // of them before a resume
-  std::vector<int64_t> micro_sizes_;
-  std::optional<double> last_loss_;
-  std::optional<EvalRecord> last_evaluation_;
-  std::optional<Best> best_;
-};
-
 void print_json(const RunSummary& summary, const std::optional<Best>& best) {
   nlohmann::ordered_json report = {{"updates", summary.updates},         {"skipped", summary.skipped},
                                    {"samples", summary.samples},         {"seconds", summary.seconds},
@@ -197,20 +69,46 @@ void print_json(const RunSummary& summary, const std::optional<Best>& best) {
   std::cout << report.dump(2) << '\n';
 }
 
+/// What the data need before they go into the model, and the weights, also the averaged ones.
+void save_results(Session& session) {
+  const std::string place = session.run().output_dir + "/";
+  write_file_atomically(place + "data.json", session.data.transform_json + "\n");
+  save_weights(place + "model.safetensors", session.model);
+  if (!session.updater->has_average()) return;
+  const AverageScope average = session.updater->use_average();
+  save_weights(place + "model-average.safetensors", session.model);
+}
+
+/// One update that stays in memory: whether model, data and loss fit together, and what it costs.
+int dry_run(Session& session, Console& console) {
+  Batcher batcher(session.data.train, session.sampler());
+  const Batch batch = *batcher.next();
+  SplitStep step(session.model, session.objective.loss, *session.updater,
+                 {.micro_batch = session.run().plan.micro_batch,
+                  .reduction = session.reduction(),
+                  .seed = session.run().seed});
+  const Stopwatch total;
+  const UpdateResult result = step(batch, session.plan_for(batch.size()));
+  Record record = make_record(result, total.seconds());
+  record.samples = batch.size();
+  console.message("dry run, nothing is written: " + update_line(record, session.total_updates, std::nullopt));
+  return 0;
+}
+
 }  // namespace
 
 int train(const Arguments& arguments) {
   config::Loaded loaded = load(arguments);
   const std::optional<Resumed> resumed = find_resumed(arguments, loaded.run);
   if (arguments.overwrite) check_weights_stay(loaded.run);
-  Session session = build(std::move(loaded), resumed ? resumed->state.transform_json : "");
+  Session session = build(std::move(loaded), resumed ? resumed->state.transform_json : "", arguments.overfit);
   ConsoleOptions options = console_options(stderr);
   options.verbosity = arguments.verbosity;
   options.total_updates = session.total_updates;
   Console console(std::cerr, options);
   set_warning_sink([&console](const std::string& text) { console.message("warning: " + text); });
   console.header(header(session));
-  if (arguments.dry_run) return 0;
+  if (arguments.dry_run) return dry_run(session, console);
 
   const config::Run& run = session.run();
   const OutputDir output(run.output_dir, existing(arguments, resumed, run));
@@ -218,10 +116,12 @@ int train(const Arguments& arguments) {
   if (resumed) restore(resumed->state, session.model, *session.updater, sampler);
   write_file_atomically(run.output_dir + "/config.yaml", config::to_yaml(run));
   const InterruptGuard interrupt;
-  Training training(session, std::move(sampler), resumed, console);
+  Training training(session, std::move(sampler), resumed ? &resumed->state : nullptr, console);
   const LoopEnd end = training.run(interrupt);
-  if (end == LoopEnd::finished) save_weights(run.output_dir + "/model.safetensors", session.model);
+  if (end != LoopEnd::interrupted) save_results(session);
   const RunSummary summary = training.summary(end == LoopEnd::interrupted);
+  write_file_atomically(run.output_dir + "/run.json",
+                        to_json(describe_run(session, summary, training.records())) + "\n");
   RunSummary said = summary;
   said.evaluation.reset();  // it has just been said
   console.finish(said);

@@ -20,6 +20,34 @@
 namespace accrue::cli {
 namespace {
 
+void describe_model(const Session& session, ExportDescription& description) {
+  const config::ModelOptions& model = session.run().model;
+  switch (model.kind) {
+    case config::ModelKind::cnn:
+      return;
+    case config::ModelKind::resnet18:
+    case config::ModelKind::resnet34:
+    case config::ModelKind::resnet50:
+      description.norm = config::word_of(model.norm);
+      description.groups = model.groups;
+      return;
+    case config::ModelKind::gpt:
+      description.layers = model.layers;
+      description.heads = model.heads;
+      description.dropout = model.dropout;
+      return;
+    case config::ModelKind::linear:
+    case config::ModelKind::mlp:
+      break;
+  }
+  description.sizes.push_back(session.data.input_width());
+  if (model.kind == config::ModelKind::mlp) {
+    description.sizes.insert(description.sizes.end(), model.hidden.begin(), model.hidden.end());
+    description.activation = config::word_of(model.activation);
+  }
+  description.sizes.push_back(session.objective.num_outputs);
+}
+
 ExportDescription describe_export(const Session& session) {
   const config::Run& run = session.run();
   ExportDescription description{.task = std::string(config::word_of(run.task)),
@@ -27,12 +55,7 @@ ExportDescription describe_export(const Session& session) {
                                 .label_smoothing = run.loss.label_smoothing,
                                 .model = std::string(config::word_of(run.model.kind)),
                                 .target = session.data.target.name};
-  description.sizes.push_back(session.data.input_width());
-  if (run.model.kind == config::ModelKind::mlp) {
-    description.sizes.insert(description.sizes.end(), run.model.hidden.begin(), run.model.hidden.end());
-    description.activation = config::word_of(run.model.activation);
-  }
-  description.sizes.push_back(session.objective.num_outputs);
+  describe_model(session, description);
   description.inputs.clear();
   for (const FieldSpec& input : session.data.inputs) description.inputs.push_back(input.name);
   return description;

@@ -26,8 +26,10 @@ namespace {
 
 constexpr std::string_view kLock = "run.lock";
 /// What runs write into their output_dir beside checkpoints/ and the lock.
-constexpr std::array<std::string_view, 6> kRunFiles = {"config.yaml", "metrics.jsonl",     "eval.jsonl",
-                                                       "best.json",   "model.safetensors", "data.json"};
+constexpr std::array<std::string_view, 8> kRunFiles = {"config.yaml",       "metrics.jsonl",
+                                                       "eval.jsonl",        "best.json",
+                                                       "model.safetensors", "model-average.safetensors",
+                                                       "data.json",         "run.json"};
 
 bool has_anything(const fs::path& folder) {
   std::error_code error;

@@ -1,4 +1,5 @@
 accrue_sources(core checkpoint
+  best.cpp
   checkpoint_folder.cpp
   output_dir.cpp
   pending_checkpoint.cpp

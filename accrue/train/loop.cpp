@@ -48,6 +48,10 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
     if (hooks.evaluate && is_due(options.evaluate_every, update)) {
       evaluated = update;
       if (hooks.evaluate(update, epoch)) save();
+      if (hooks.enough(update)) {
+        save();
+        return LoopEnd::enough;
+      }
     }
     if (is_due(options.checkpoint_every, update)) save();
   }

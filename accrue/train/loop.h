@@ -15,7 +15,9 @@ struct LoopHooks {
   std::function<void(const Record&)> report = [](const Record&) {};  ///< after every update
   /// Empty: no evaluation. True asks for a checkpoint (a new best).
   std::function<bool(int64_t update, int64_t epoch)> evaluate;
-  std::function<void(int64_t update, int64_t epoch)> save;   ///< empty: no checkpoints
+  std::function<void(int64_t update, int64_t epoch)> save;  ///< empty: no checkpoints
+  /// Asked after an evaluation; true ends the run.
+  std::function<bool(int64_t update)> enough = [](int64_t) { return false; };
   std::function<bool()> interrupted = [] { return false; };  ///< asked between two updates
 };
 
@@ -26,7 +28,7 @@ struct LoopOptions {
   std::function<Plan(int64_t batch)> plan;
 };
 
-enum class LoopEnd { finished, interrupted };
+enum class LoopEnd { finished, enough, interrupted };
 
 /// Runs updates until the run's length or the data's end: batch, plan, update, record, and what is due.
 /// Evaluates and saves once more at the end; an interrupted run is saved and not evaluated. Errors pass

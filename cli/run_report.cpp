@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_report.h"
+
+#include <torch/version.h>
+
+#include "accrue/config/words.h"
+#include "accrue/memory/resident.h"
+#include "accrue/report/from_result.h"
+#include "accrue/update/kernels.h"
+#include "models/models.h"
+
+namespace accrue::cli {
+namespace {
+
+constexpr int64_t kWarmupUpdates = 2;
+
+RunRecord::Workload workload_of(const Session& session) {
+  const config::Run& run = session.run();
+  RunRecord::Workload workload;
+  workload.task = config::word_of(run.task);
+  workload.model = config::word_of(run.model.kind);
+  workload.dtype = config::word_of(run.parameters);
+  workload.optimizer = config::kOptimizerWords.at(run.optimizer.index());
+  workload.parameters = models::num_parameters(session.model);
+  workload.batch = run.batch.size;
+  workload.micro_batch = run.plan.micro_batch;
+  workload.num_micro_steps = session.plan_for(run.batch.size).num_micro_steps();
+  if (session.data.num_tokens > 0) workload.sequence_length = run.model.context;
+  workload.seed = run.seed;
+  workload.warmup_updates = kWarmupUpdates;
+  return workload;
+}
+
+RunRecord::Memory memory_of(const Session& session) {
+  const memory::Ledger ledger = static_ledger(session.model, *session.updater);
+  RunRecord::Memory memory;
+  memory.peak_resident_bytes = memory::peak_resident_bytes();
+  memory.parameters = ledger.parameters;
+  memory.gradients = ledger.gradients;
+  memory.optimizer_state = ledger.optimizer_state;
+  memory.masters = ledger.masters;
+  memory.average = ledger.average;
+  return memory;
+}
+
+}  // namespace
+
+RunRecord describe_run(const Session& session, const RunSummary& summary,
+                       const std::vector<Record>& records) {
+  RunRecord record;
+  record.workload = workload_of(session);
+  record.environment.torch = TORCH_VERSION;
+  record.environment.device = session.run().device;
+  record.environment.threads = session.run().threads;
+  record.environment.kernels = kernels_in_use();
+  fill_environment(record.environment);
+  record.performance = performance_of(records, kWarmupUpdates);
+  record.memory = memory_of(session);
+  record.training = {.updates = summary.updates,
+                     .skipped = summary.skipped,
+                     .samples = summary.samples,
+                     .last_loss = summary.loss,
+                     .interrupted = summary.interrupted};
+  if (!records.empty()) record.training.first_loss = records.front().loss;
+  if (summary.evaluation) record.training.evaluation = summary.evaluation->metrics;
+  record.evidence = evidence_of(record.performance);
+  return record;
+}
+
+}  // namespace accrue::cli
