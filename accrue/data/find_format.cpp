@@ -50,7 +50,7 @@ DataFormat format_of_folder(const std::string& path, Learned learned) {
     if (has_folder(path)) return DataFormat::image_folder;
     fail(message::format_folder_unknown, {{"path", path}});
   }
-  fail(message::file_is_folder_of_task, {{"path", path}});
+  return DataFormat::csv;  // which is a file, and says so
 }
 
 DataFormat format_of_file(const std::string& path, Learned learned) {

@@ -18,7 +18,7 @@
 #include "tests/support/files.h"
 #include "tests/support/pictures.h"
 
-namespace accrue {
+namespace accrue::images {
 namespace {
 
 using testing::ElementsAre;
@@ -304,4 +304,4 @@ TEST(FindFormat, SaysWhatTheTaskLearnsFrom) {
 }
 
 }  // namespace
-}  // namespace accrue
+}  // namespace accrue::images

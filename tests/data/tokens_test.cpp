@@ -18,7 +18,7 @@
 #include "tests/support/files.h"
 #include "tests/support/warnings.h"
 
-namespace accrue {
+namespace accrue::tokens {
 namespace {
 
 using testing::ElementsAre;
@@ -199,4 +199,4 @@ TEST(SubsetDataTest, MapsIdsAndRefusesOthers) {
 }
 
 }  // namespace
-}  // namespace accrue
+}  // namespace accrue::tokens
