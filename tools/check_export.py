@@ -106,7 +106,7 @@ def resnet(model, parameters, x):
         return F.conv2d(y, weight, stride=stride, padding=weight.shape[2] // 2)
 
     if model["norm"] == "batch":
-        raise Unusable("a model with BatchNorm is not the same computation when its batch is split")
+        raise Unusable("a model with BatchNorm is not repeated here: its running statistics are not exported")
     large = parameters["conv1.weight"].shape[2] == 7
     x = F.relu(norm("bn1", convolution("conv1", x, 2 if large else 1)))
     if large:
@@ -238,7 +238,7 @@ def check(folder):
 
     limit = LIMITS[manifest["compute_type"]]
     model = manifest["model"]
-    print(f"{manifest['task']}, {manifest['loss']['kind']}, {model['kind']} {model.get('sizes', "")}: "
+    print(f"{manifest['task']}, {manifest['loss']['kind']}, {model['kind']} {model.get('sizes', '')}: "
           f"{manifest['samples']} samples, micro-batches {manifest['micro_sizes']}, PyTorch {torch.__version__}")
     print(f"{'exported':10}{'PyTorch':10}{'difference':>12}{'allowed':>10}  {'worst parameter'}")
     agree = True
