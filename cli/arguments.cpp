@@ -44,6 +44,7 @@ struct Flags {
   std::string seed;
   std::string threads;
   std::string output_dir;
+  std::string overfit;
 };
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* help, Arguments& arguments) {
@@ -149,6 +150,7 @@ void finish(Arguments& arguments, const Flags& flags) {
   add("seed", flags.seed, "--seed");
   add("threads", flags.threads, "--threads");
   add("output_dir", flags.output_dir, "--output-dir");
+  add("train.overfit", flags.overfit, "--overfit");
 }
 
 }  // namespace
@@ -170,10 +172,8 @@ Arguments parse(const std::vector<std::string>& words) {
   CLI::App* train = add_command(app, "train", "train from a configuration", arguments);
   add_configuration(train, arguments, flags, shown_set);
   train->add_flag("--dry-run", arguments.dry_run, "make one update in memory and show it, write nothing");
-  train
-      ->add_option("--overfit", arguments.overfit,
-                   "train and validate on N samples alone: a model that is wired right learns them by heart")
-      ->check(CLI::PositiveNumber);
+  train->add_option("--overfit", flags.overfit,
+                    "the same as --set train.overfit=: train and validate on N samples alone");
   train->add_flag("--resume", flags.resume,
                   "go on from the latest checkpoint in output_dir; --resume=DIR from another");
   train->add_option(kResumeFrom, flags.resume_from, "")->group("");

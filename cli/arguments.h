@@ -27,7 +27,6 @@ struct Arguments {
   std::string export_dir;             ///< verify
   std::string memory;                 ///< verify: a size
   std::string file;                   ///< init: where to write
-  int64_t overfit = 0;                ///< train: only so many samples, which are validated on too; 0: all
   std::string split = "valid";        ///< eval: "valid" or "train"
   std::string weights;                ///< eval: a safetensors file; empty: what the run saved
   bool average = false;               ///< eval: the averaged weights

@@ -65,7 +65,10 @@ Source find_source(const Arguments& arguments, const config::Run& run) {
   if (!arguments.weights.empty()) {
     return {arguments.weights, load_tensors(arguments.weights, Purpose::model), saved_transform(output_dir)};
   }
-  if (arguments.best) return from_checkpoint(best_checkpoint(output_dir), arguments.average);
+  if (arguments.best) {
+    const BestCheckpoint best = best_checkpoint(output_dir);
+    return from_checkpoint(best.path, arguments.average || best.average);
+  }
   const fs::path file = output_dir / (arguments.average ? "model-average.safetensors" : "model.safetensors");
   std::error_code ignored;
   if (fs::exists(file, ignored)) {

@@ -3,6 +3,8 @@
 
 #include <torch/version.h>
 
+#include <algorithm>
+
 #include "accrue/config/words.h"
 #include "accrue/memory/resident.h"
 #include "accrue/report/from_result.h"
@@ -22,10 +24,12 @@ RunRecord::Workload workload_of(const Session& session) {
   workload.dtype = config::word_of(run.parameters);
   workload.optimizer = config::kOptimizerWords.at(run.optimizer.index());
   workload.parameters = models::num_parameters(session.model);
-  workload.batch = run.batch.size;
+  workload.batch = std::min(run.batch.size, session.data.train->size());
   workload.micro_batch = run.plan.micro_batch;
-  workload.num_micro_steps = session.plan_for(run.batch.size).num_micro_steps();
-  if (session.data.num_tokens > 0) workload.sequence_length = run.model.context;
+  workload.num_micro_steps = session.plan_for(workload.batch).num_micro_steps();
+  if (session.data.format == DataFormat::tokens) {
+    workload.sequence_length = run.data.max_length > 0 ? run.data.max_length : run.model.context;
+  }
   workload.seed = run.seed;
   workload.warmup_updates = kWarmupUpdates;
   return workload;
@@ -45,8 +49,8 @@ RunRecord::Memory memory_of(const Session& session) {
 
 }  // namespace
 
-RunRecord describe_run(const Session& session, const RunSummary& summary,
-                       const std::vector<Record>& records) {
+RunRecord describe_run(const Session& session, const RunSummary& summary, const Training& training) {
+  const std::vector<Record>& records = training.records();
   RunRecord record;
   record.workload = workload_of(session);
   record.environment.torch = TORCH_VERSION;
@@ -56,12 +60,12 @@ RunRecord describe_run(const Session& session, const RunSummary& summary,
   fill_environment(record.environment);
   record.performance = performance_of(records, kWarmupUpdates);
   record.memory = memory_of(session);
-  record.training = {.updates = summary.updates,
-                     .skipped = summary.skipped,
-                     .samples = summary.samples,
+  record.training = {.updates = session.updater->num_windows(),
+                     .skipped = session.updater->num_windows() - session.updater->num_updates(),
+                     .samples = training.samples(),
                      .last_loss = summary.loss,
                      .interrupted = summary.interrupted};
-  if (!records.empty()) record.training.first_loss = records.front().loss;
+  if (!records.empty() && records.front().update == 1) record.training.first_loss = records.front().loss;
   if (summary.evaluation) record.training.evaluation = summary.evaluation->metrics;
   record.evidence = evidence_of(record.performance);
   return record;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "accrue/report/console.h"
 #include "accrue/report/run_record.h"
-#include "cli/session.h"
+#include "cli/training.h"
 
 namespace accrue::cli {
 
-/// The record of a run that has ended, for run.json.
-RunRecord describe_run(const Session& session, const RunSummary& summary, const std::vector<Record>& records);
+/// The record of a run for run.json: timing, first loss and peak of this session, counts of the whole run.
+RunRecord describe_run(const Session& session, const RunSummary& summary, const Training& training);
 
 }  // namespace accrue::cli

@@ -80,18 +80,17 @@ Learned learned_by(config::Task task) {
   return Learned::tokens;
 }
 
-/// Leaves the first samples of the run's order alone; batches become no larger than them.
-void keep_first(int64_t samples, Dataset& data, config::Run& run) {
-  std::vector<int64_t> ids(static_cast<size_t>(data.train->size()));
-  std::iota(ids.begin(), ids.end(), int64_t{0});
-  // Files are often sorted by class: in a shuffled order the first ones are of all classes.
-  if (run.batch.order == Order::shuffled) ids = permutation(data.train->size(), run.seed, /*epoch=*/0);
-  ids.resize(static_cast<size_t>(std::min(samples, data.train->size())));
+/// Leaves the first samples of the run's order alone. Files are often sorted by class: in a shuffled order
+/// the first ones are of all classes.
+void keep_first(const config::Run& run, Dataset& data) {
+  const int64_t all = data.train->size();
+  const bool shuffled = run.batch.order == Order::shuffled;
+  std::vector<int64_t> ids = shuffled ? permutation(all, run.seed, /*epoch=*/0) : std::vector<int64_t>(all);
+  if (!shuffled) std::iota(ids.begin(), ids.end(), int64_t{0});
+  ids.resize(static_cast<size_t>(std::min(run.train.overfit, all)));
   data.train = data.valid = std::make_shared<SubsetData>(data.train, std::move(ids));
-  run.batch.size = std::min(run.batch.size, data.train->size());
-  run.plan.micro_batch = std::min(run.plan.micro_batch, run.batch.size);
-  data.notes.push_back("overfit: trained and validated on " + std::to_string(data.train->size()) +
-                       " samples alone");
+  data.notes.push_back("overfit: trained and validated on " + std::to_string(data.train->size()) + " of " +
+                       std::to_string(all) + " samples alone");
 }
 
 }  // namespace
@@ -110,14 +109,14 @@ Reduction Session::reduction() const noexcept {
   return run().loss.reduction == config::Reduction::micro_mean ? Reduction::micro_mean : Reduction::exact;
 }
 
-Session build(config::Loaded loaded, const std::string& transform_json, int64_t overfit) {
-  config::Run& run = loaded.run;
+Session build(config::Loaded loaded, const std::string& transform_json) {
+  const config::Run& run = loaded.run;
   at::set_num_threads(run.threads);
   at::manual_seed(run.seed);
 
   Session session;
   session.data = load_data(run.data, learned_by(run.task), run.seed, transform_json);
-  if (overfit > 0) keep_first(overfit, session.data, run);
+  if (run.train.overfit > 0) keep_first(run, session.data);
   check_last_batch(loaded, session.data.train->size());
   session.objective = make_objective(run, session.data);
   session.model = build_model(run, session.data, session.objective.num_outputs);

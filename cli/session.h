@@ -38,9 +38,9 @@ struct Session {
 };
 
 /// Sets threads and seed, reads the data (with the transformation of an earlier run, if given), builds model,
-/// loss and optimizer. `overfit`: only so many samples, to train and to validate on; 0: all. Throws what is
+/// loss and optimizer. Throws what is
 /// wrong with data (3), model files (4) or configuration (2).
-Session build(config::Loaded loaded, const std::string& transform_json = "", int64_t overfit = 0);
+Session build(config::Loaded loaded, const std::string& transform_json = "");
 
 /// The lines above a run: resolved values and origins, data, model, plan.
 std::vector<std::string> header(const Session& session);

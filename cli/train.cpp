@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "accrue/base/clock.h"
 #include "accrue/base/error.h"
@@ -13,6 +14,7 @@
 #include "accrue/checkpoint/output_dir.h"
 #include "accrue/checkpoint/resume.h"
 #include "accrue/config/print.h"
+#include "accrue/data/subset_data.h"
 #include "accrue/formats/atomic_file.h"
 #include "accrue/report/from_result.h"
 #include "cli/commands.h"
@@ -45,12 +47,7 @@ Existing existing(const Arguments& arguments, const std::optional<Resumed>& resu
 
 /// --overwrite must not remove what the run starts from.
 void check_weights_stay(const config::Run& run) {
-  if (run.model.weights.empty()) return;
-  std::error_code ignored;
-  const std::filesystem::path inside =
-      std::filesystem::weakly_canonical(run.model.weights, ignored)
-          .lexically_relative(std::filesystem::weakly_canonical(run.output_dir, ignored));
-  if (inside.empty() || (inside != "model.safetensors" && *inside.begin() != "checkpoints")) return;
+  if (run.model.weights.empty() || !would_remove(run.output_dir, run.model.weights)) return;
   fail(message::weights_overwritten, {{"path", run.model.weights}, {"output_dir", run.output_dir}});
 }
 
@@ -79,19 +76,32 @@ void save_results(Session& session) {
   save_weights(place + "model-average.safetensors", session.model);
 }
 
-/// One update that stays in memory: whether model, data and loss fit together, and what it costs.
-int dry_run(Session& session, Console& console) {
-  Batcher batcher(session.data.train, session.sampler());
-  const Batch batch = *batcher.next();
+/// One update that stays in memory, and an evaluation of one group: whether model, data and loss fit
+/// together, and what that costs.
+int dry_run(Session& session, Sampler sampler, Console& console, bool json) {
+  Batcher batcher(session.data.train, std::move(sampler));
+  const std::optional<Batch> batch = batcher.next();
+  if (!batch) {
+    console.message("dry run: nothing is left to do, the run has ended");
+    return 0;
+  }
   SplitStep step(session.model, session.objective.loss, *session.updater,
                  {.micro_batch = session.run().plan.micro_batch,
                   .reduction = session.reduction(),
                   .seed = session.run().seed});
   const Stopwatch total;
-  const UpdateResult result = step(batch, session.plan_for(batch.size()));
+  const UpdateResult result = step(*batch, session.plan_for(batch->size()));
   Record record = make_record(result, total.seconds());
-  record.samples = batch.size();
+  record.samples = batch->size();
+  if (session.data.valid) {
+    const int64_t first = std::min(session.eval_options().batch_size, session.data.valid->size());
+    std::vector<int64_t> ids(static_cast<size_t>(first));
+    std::iota(ids.begin(), ids.end(), int64_t{0});
+    static_cast<void>(evaluate(session.model, session.objective.loss, session.objective.metrics,
+                               SubsetData(session.data.valid, std::move(ids)), session.eval_options()));
+  }
   console.message("dry run, nothing is written: " + update_line(record, session.total_updates, std::nullopt));
+  if (json) std::cout << to_json(record) << '\n';
   return 0;
 }
 
@@ -101,27 +111,31 @@ int train(const Arguments& arguments) {
   config::Loaded loaded = load(arguments);
   const std::optional<Resumed> resumed = find_resumed(arguments, loaded.run);
   if (arguments.overwrite) check_weights_stay(loaded.run);
-  Session session = build(std::move(loaded), resumed ? resumed->state.transform_json : "", arguments.overfit);
+  Session session = build(std::move(loaded), resumed ? resumed->state.transform_json : "");
   ConsoleOptions options = console_options(stderr);
   options.verbosity = arguments.verbosity;
   options.total_updates = session.total_updates;
   Console console(std::cerr, options);
   set_warning_sink([&console](const std::string& text) { console.message("warning: " + text); });
   console.header(header(session));
-  if (arguments.dry_run) return dry_run(session, console);
-
-  const config::Run& run = session.run();
-  const OutputDir output(run.output_dir, existing(arguments, resumed, run));
   Sampler sampler = session.sampler();
   if (resumed) restore(resumed->state, session.model, *session.updater, sampler);
+  if (arguments.dry_run) return dry_run(session, std::move(sampler), console, arguments.json);
+
+  const config::Run& run = session.run();
+  static_cast<void>(
+      Batcher(session.data.train, sampler).next());  // what cannot be read stops it before a file is touched
+  const OutputDir output(run.output_dir, existing(arguments, resumed, run));
   write_file_atomically(run.output_dir + "/config.yaml", config::to_yaml(run));
   const InterruptGuard interrupt;
   Training training(session, std::move(sampler), resumed ? &resumed->state : nullptr, console);
   const LoopEnd end = training.run(interrupt);
   if (end != LoopEnd::interrupted) save_results(session);
   const RunSummary summary = training.summary(end == LoopEnd::interrupted);
-  write_file_atomically(run.output_dir + "/run.json",
-                        to_json(describe_run(session, summary, training.records())) + "\n");
+  if (summary.updates > 0) {  // a run that had ended keeps its record
+    write_file_atomically(run.output_dir + "/run.json",
+                          to_json(describe_run(session, summary, training)) + "\n");
+  }
   RunSummary said = summary;
   said.evaluation.reset();  // it has just been said
   console.finish(said);

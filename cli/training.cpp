@@ -22,8 +22,11 @@ Training::Training(Session& session, Sampler sampler, const TrainingState* resum
       metrics_(session.run().output_dir + "/metrics.jsonl", first_update_),
       evaluations_(session.run().output_dir + "/eval.jsonl", first_update_),
       config_yaml_(config::to_yaml(session.run())) {
+  tracker_ = BestTracker(
+      {.higher_is_better = session.objective.higher_is_better, .patience = session.run().eval.patience});
   if (resumed == nullptr) return;
   best_ = resumed->best;
+  if (best_) tracker_.restore(best_->value, best_->evaluations_since);
   samples_ = samples_before_ = resumed->samples;
 }
 
@@ -39,7 +42,7 @@ LoopEnd Training::run(const InterruptGuard& interrupt) {
   hooks.report = [this](const Record& record) { report(record); };
   if (session_.data.valid) {
     hooks.evaluate = [this](int64_t update, int64_t epoch) { return evaluate(update, epoch); };
-    hooks.enough = [this](int64_t update) { return out_of_patience(update); };
+    hooks.enough = [this](int64_t) { return is_enough(); };
   }
   hooks.save = [this](int64_t, int64_t epoch) { save(epoch); };
   hooks.interrupted = [&interrupt] { return interrupt.requested(); };
@@ -99,26 +102,23 @@ bool Training::evaluate(int64_t update, int64_t epoch) {
 }
 
 bool Training::is_new_best(const EvalRecord& record) {
-  const Objective& objective = session_.objective;
+  const std::string& wanted = session_.objective.best_metric;
   const auto metric = std::find_if(record.metrics.begin(), record.metrics.end(),
-                                   [&](const auto& entry) { return entry.first == objective.best_metric; });
+                                   [&](const auto& entry) { return entry.first == wanted; });
   if (metric == record.metrics.end()) return false;
-  const double value = metric->second;
-  const bool better = !best_ || (objective.higher_is_better ? value > best_->value : value < best_->value);
-  if (!better) return false;
-  best_ = Best{record.update, objective.best_metric, value};
-  return true;
+  const bool better = tracker_.add(metric->second);
+  if (better)
+    best_ =
+        Best{.update = record.update, .metric = wanted, .value = metric->second, .weights = record.weights};
+  if (best_) best_->evaluations_since = tracker_.evaluations_since();
+  return better;
 }
 
-/// So many evaluations in a row brought no new best. The best is part of a checkpoint, so a resumed run
-/// counts on.
-bool Training::out_of_patience(int64_t update) const {
-  const config::EvalOptions& eval = session_.run().eval;
-  if (eval.patience == 0 || eval.every == 0) return false;
-  const int64_t last_best = best_ ? best_->update : 0;
-  if ((update - last_best) / eval.every < eval.patience) return false;
-  console_.message("stopped early: " + std::to_string(eval.patience) + " evaluations without a better " +
-                   session_.objective.best_metric + " than that of update " + std::to_string(last_best));
+bool Training::is_enough() const {
+  if (!tracker_.is_enough()) return false;
+  console_.message("stopped early: " + std::to_string(tracker_.evaluations_since()) +
+                   " evaluations without a better " + session_.objective.best_metric +
+                   (best_ ? " than that of update " + std::to_string(best_->update) : ""));
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include "accrue/base/interrupt.h"
 #include "accrue/batch/batcher.h"
 #include "accrue/checkpoint/training_state.h"
+#include "accrue/evaluate/best_tracker.h"
 #include "accrue/report/console.h"
 #include "accrue/report/record_file.h"
 #include "accrue/train/loop.h"
@@ -25,6 +26,8 @@ class Training {
   LoopEnd run(const InterruptGuard& interrupt);
   RunSummary summary(bool interrupted) const;
   const std::optional<Best>& best() const noexcept { return best_; }
+  /// Used by the whole run, those before a resume counted.
+  int64_t samples() const noexcept { return samples_; }
   /// The records of this session, at most the first 100,000.
   const std::vector<Record>& records() const noexcept { return records_; }
 
@@ -34,7 +37,7 @@ class Training {
   bool evaluate(int64_t update, int64_t epoch);
   EvalRecord measure(int64_t update, int64_t epoch, const char* weights);
   bool is_new_best(const EvalRecord& record);
-  bool out_of_patience(int64_t update) const;
+  bool is_enough() const;
   void save(int64_t epoch);
 
   Session& session_;
@@ -52,6 +55,7 @@ class Training {
   std::vector<int64_t> micro_sizes_;
   std::optional<double> last_loss_;
   std::optional<EvalRecord> last_evaluation_;
+  BestTracker tracker_;
   std::optional<Best> best_;
   std::vector<Record> records_;
 };

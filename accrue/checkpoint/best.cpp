@@ -9,7 +9,7 @@
 
 namespace accrue {
 
-std::filesystem::path best_checkpoint(const std::filesystem::path& output_dir) {
+BestCheckpoint best_checkpoint(const std::filesystem::path& output_dir) {
   const std::filesystem::path file = output_dir / "best.json";
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) fail(message::checkpoint_no_best, {{"path", file.string()}});
@@ -21,7 +21,7 @@ std::filesystem::path best_checkpoint(const std::filesystem::path& output_dir) {
   if (const std::optional<std::string> damage = checkpoint_damage(place)) {
     fail(message::checkpoint_damaged, {{"path", place.string()}, {"damage", *damage}});
   }
-  return place;
+  return {place, best.value("weights", "model") == "average"};
 }
 
 }  // namespace accrue

@@ -53,9 +53,13 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 /// is none, saying what was looked for and what was found damaged.
 std::filesystem::path find_checkpoint(const std::filesystem::path& where);
 
-/// The checkpoint that best.json of an output_dir names. CheckpointError if there is no best, or the
-/// checkpoint is gone or damaged.
-std::filesystem::path best_checkpoint(const std::filesystem::path& output_dir);
+/// What best.json of an output_dir names.
+struct BestCheckpoint {
+  std::filesystem::path path;
+  bool average = false;  ///< the averaged weights in it were measured
+};
+/// CheckpointError if there is no best, or its checkpoint is gone or damaged.
+BestCheckpoint best_checkpoint(const std::filesystem::path& output_dir);
 
 /// Removes the complete checkpoints of updates up to `newest` except the last `keep` of them and `best`. What
 /// cannot be removed is a warning.

@@ -93,6 +93,15 @@ Existing existing_for_resume(const fs::path& checkpoint, const fs::path& output_
   return inside && !error ? Existing::resume : Existing::refuse;
 }
 
+bool would_remove(const fs::path& output_dir, const fs::path& file) {
+  std::error_code ignored;
+  const fs::path inside =
+      fs::weakly_canonical(file, ignored).lexically_relative(fs::weakly_canonical(output_dir, ignored));
+  if (inside.empty()) return false;
+  return *inside.begin() == "checkpoints" ||
+         std::find(kRunFiles.begin(), kRunFiles.end(), inside) != kRunFiles.end();
+}
+
 OutputDir::OutputDir(fs::path path, Existing existing) : path_(std::move(path)) {
   std::error_code error;
   if (fs::exists(path_, error) && !fs::is_directory(path_, error))

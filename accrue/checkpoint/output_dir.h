@@ -17,6 +17,9 @@ enum class Existing {
 Existing existing_for_resume(const std::filesystem::path& checkpoint,
                              const std::filesystem::path& output_dir);
 
+/// Whether `--overwrite` of this output_dir would remove that file.
+bool would_remove(const std::filesystem::path& output_dir, const std::filesystem::path& file);
+
 /// A run's output folder, created if missing and held by this process alone while the object lives. The lock
 /// is `run.lock` in the folder; it goes with its process, however that ends.
 class OutputDir {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/checkpoint/resume.h"
 
+#include <algorithm>
+
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
 #include "accrue/base/messages/checkpoint.h"
 #include "accrue/config/print.h"
+#include "accrue/config/watching.h"
 
 namespace accrue {
 namespace {
@@ -17,13 +20,18 @@ bool is_longer(const config::Run& before, const config::Run& now, const std::str
   return false;
 }
 
+bool is_watching(const std::string& path) {
+  return std::find(config::kWatchingKeys.begin(), config::kWatchingKeys.end(), path) !=
+         config::kWatchingKeys.end();
+}
+
 }  // namespace
 
 void check_same_run(const config::Run& before, const config::Run& now) {
   std::string refused;
   std::vector<config::Difference> accepted;
   for (const config::Difference& difference : config::differences(before, now)) {
-    if (difference.path == "output_dir") continue;
+    if (is_watching(difference.path)) continue;
     if (difference.path == "threads" || is_longer(before, now, difference.path))
       accepted.push_back(difference);
     else

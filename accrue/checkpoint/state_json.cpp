@@ -33,7 +33,9 @@ Best best_from(const Json& json) {
   const Json& value = json.at("value");
   return {.update = json.at("update").get<int64_t>(),
           .metric = json.at("metric").get<std::string>(),
-          .value = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>()};
+          .value = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>(),
+          .weights = json.value("weights", "model"),
+          .evaluations_since = json.value("evaluations_since", int64_t{0})};
 }
 
 }  // namespace
@@ -43,7 +45,11 @@ std::string torch_version() {
 }
 
 Json to_json(const Best& best) {
-  return {{"update", best.update}, {"metric", best.metric}, {"value", best.value}};
+  return {{"update", best.update},
+          {"metric", best.metric},
+          {"value", best.value},
+          {"weights", best.weights},
+          {"evaluations_since", best.evaluations_since}};
 }
 
 Json to_json(const TrainingState& state) {

@@ -18,8 +18,10 @@ namespace accrue {
 /// The best evaluation so far.
 struct Best {
   int64_t update = 0;
-  std::string metric;
+  std::string metric = {};
   double value = 0;
+  std::string weights = "model";  ///< which were measured: "model" or "average"
+  int64_t evaluations_since = 0;  ///< without a better one
 
   bool operator==(const Best&) const = default;
 };

@@ -66,6 +66,15 @@ constexpr Key kRunKeys[] = {
      .help = "The batches that are gathered in the background while one is trained on.",
      .set = set<&Run::train, &TrainOptions::read_ahead>,
      .get = get<&Run::train, &TrainOptions::read_ahead>},
+    {.path = "train.overfit",
+     .type = Type::integer,
+     .range = kAtLeastOne,
+     .fallback = "all samples",
+     .help = "So many samples alone (the first of the shuffled order), to train and to validate on: a model "
+             "that is "
+             "wired right learns them by heart.",
+     .set = set<&Run::train, &TrainOptions::overfit>,
+     .get = get_count<&Run::train, &TrainOptions::overfit>},
     {.path = "eval.every",
      .type = Type::integer,
      .range = kAtLeastZero,

@@ -54,6 +54,7 @@ struct TrainOptions {
   std::optional<int64_t> updates;
   BatchNormPolicy batch_norm = BatchNormPolicy::warn;
   int64_t read_ahead = 1;  ///< batches gathered in the background
+  int64_t overfit = 0;     ///< so many samples alone, to train and to validate on; 0: all
 };
 
 struct EveryOptions {

@@ -1,3 +1,5 @@
+accrue_sources(core evaluate
+  best_tracker.cpp)
 accrue_sources(torch evaluate
   evaluate.cpp
   metric.cpp

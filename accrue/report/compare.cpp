@@ -26,9 +26,6 @@ struct Allowed {
 };
 constexpr auto kAllowed = std::to_array<Allowed>({{"batch.micro_batch", "split"},
                                                   {"batch.num_micro_steps", "split"},
-                                                  {"batch.memory", "split"},
-                                                  {"batch.grouping", "split"},
-                                                  {"batch.recompute", "recompute"},
                                                   {"precision.accumulate", "accumulate"},
                                                   {"train.read_ahead", "read_ahead"},
                                                   {"threads", "threads"},

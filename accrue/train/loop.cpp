@@ -17,12 +17,14 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
                  const LoopHooks& hooks) {
   int64_t update = updater.num_windows();
   int64_t epoch = batcher.sampler().position().epoch + 1;
+  const int64_t first = update;
   int64_t evaluated = -1;
   int64_t saved = update;
   const auto save = [&] {
     if (hooks.save && saved != update) hooks.save(update, epoch);
     saved = update;
   };
+  if (update > 0 && update < options.total_updates && hooks.enough(update)) return LoopEnd::enough;
   while (update < options.total_updates) {
     const Stopwatch total;
     epoch = batcher.sampler().position().epoch + 1;
@@ -41,21 +43,22 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
     record.dropped_samples = batcher.sampler().position().dropped - dropped_before;
     hooks.report(record);
 
+    if (hooks.evaluate && is_due(options.evaluate_every, update)) {
+      evaluated = update;
+      if (hooks.evaluate(update, epoch)) save();
+    }
     if (hooks.interrupted()) {
       save();
       return LoopEnd::interrupted;
     }
-    if (hooks.evaluate && is_due(options.evaluate_every, update)) {
-      evaluated = update;
-      if (hooks.evaluate(update, epoch)) save();
-      if (hooks.enough(update)) {
-        save();
-        return LoopEnd::enough;
-      }
+    if (evaluated == update && update < options.total_updates && hooks.enough(update)) {
+      save();
+      return LoopEnd::enough;
     }
     if (is_due(options.checkpoint_every, update)) save();
   }
-  if (hooks.evaluate && evaluated != update && hooks.evaluate(update, epoch)) saved = -1;
+  const bool open = evaluated != update && update > first;
+  if (hooks.evaluate && open && hooks.evaluate(update, epoch)) saved = -1;
   save();
   return LoopEnd::finished;
 }

@@ -16,7 +16,7 @@ struct LoopHooks {
   /// Empty: no evaluation. True asks for a checkpoint (a new best).
   std::function<bool(int64_t update, int64_t epoch)> evaluate;
   std::function<void(int64_t update, int64_t epoch)> save;  ///< empty: no checkpoints
-  /// Asked after an evaluation; true ends the run.
+  /// Asked after an evaluation, and before the first update of a run that goes on; true ends the run.
   std::function<bool(int64_t update)> enough = [](int64_t) { return false; };
   std::function<bool()> interrupted = [] { return false; };  ///< asked between two updates
 };
@@ -31,7 +31,8 @@ struct LoopOptions {
 enum class LoopEnd { finished, enough, interrupted };
 
 /// Runs updates until the run's length or the data's end: batch, plan, update, record, and what is due.
-/// Evaluates and saves once more at the end; an interrupted run is saved and not evaluated. Errors pass
+/// Evaluates and saves once more at the end, if any update was made; an interrupted run ends after the
+/// evaluation that is due, and is saved. Errors pass
 /// through unchanged: what was saved last stays.
 LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const LoopOptions& options,
                  const LoopHooks& hooks);

@@ -26,6 +26,7 @@ struct Run {
   int64_t checkpoint_every = 0;
   int64_t epochs = 2;
   int64_t interrupt_after = -1;
+  int64_t enough_after = -1;
   bool new_best = false;
   LastBatch last = LastBatch::flush;
 };
@@ -47,6 +48,7 @@ LoopEnd run(Training& training, const Run& what, Trace& trace) {
     return what.new_best;
   };
   hooks.save = [&](int64_t update, int64_t) { trace.events.push_back("save " + std::to_string(update)); };
+  hooks.enough = [&](int64_t update) { return update == what.enough_after; };
   hooks.interrupted = [&] { return static_cast<int64_t>(trace.records.size()) == what.interrupt_after; };
   return run_loop(batcher, step, training.updater,
                   {.total_updates = what.total_updates,
@@ -115,7 +117,27 @@ TEST(Loop, AnInterruptFinishesTheUpdateAndSaves) {
   Training training(test::mlp());
   Trace trace;
   EXPECT_EQ(run(training, {.evaluate_every = 2, .interrupt_after = 2}, trace), LoopEnd::interrupted);
-  EXPECT_EQ(trace.events, (std::vector<std::string>{"update 1", "update 2", "save 2"}));
+  EXPECT_EQ(trace.events, (std::vector<std::string>{"update 1", "update 2", "evaluate 2", "save 2"}));
+}
+
+TEST(Loop, EnoughEndsTheRunAfterAnEvaluationAndBeforeTheFirstUpdateOfAResume) {
+  Training training(test::mlp());
+  Trace trace;
+  EXPECT_EQ(run(training, {.evaluate_every = 2, .enough_after = 4}, trace), LoopEnd::enough);
+  EXPECT_EQ(trace.events, (std::vector<std::string>{"update 1", "update 2", "evaluate 2", "update 3",
+                                                    "update 4", "evaluate 4", "save 4"}));
+  trace.events.clear();
+  EXPECT_EQ(run(training, {.evaluate_every = 2, .enough_after = 4}, trace), LoopEnd::enough);
+  EXPECT_TRUE(trace.events.empty());
+}
+
+TEST(Loop, ARunThatHadEndedIsNotEvaluatedAgain) {
+  Training training(test::mlp());
+  Trace trace;
+  run(training, {.total_updates = 2}, trace);
+  trace.events.clear();
+  EXPECT_EQ(run(training, {.total_updates = 2}, trace), LoopEnd::finished);
+  EXPECT_TRUE(trace.events.empty());
 }
 
 TEST(Loop, EvaluatingAndSavingChangeNoBit) {
