@@ -18,7 +18,8 @@ class Data {
   /// The number of samples.
   virtual int64_t size() const = 0;
   /// The samples `ids` (each in [0, size())), in that order: every field is [ids.size(), ...].
-  /// Called from one thread at a time; the same ids give the same values.
+  /// May be called from several threads at once (training reads ahead while an evaluation reads); the same
+  /// ids give the same values.
   virtual NamedTensors gather(std::span<const int64_t> ids) const = 0;
   /// The same for training in these epochs (from 0, one a sample): data that augments its samples does it
   /// here, by randomness that depends on seed, epoch and sample id alone.

@@ -62,19 +62,20 @@ DataFormat format_of_file(const std::string& path, Learned learned) {
   if (learned == Learned::tokens) {
     const size_t first = file.text().find_first_not_of(" \t\r\n\xef\xbb\xbf");
     const bool object = first != std::string_view::npos && file.text()[first] == '{';
-    return object || suffix == ".jsonl" || suffix == ".json" ? DataFormat::jsonl : DataFormat::tokens;
+    const bool named = suffix == ".jsonl" || suffix == ".json";
+    return named || (object && suffix != ".bin") ? DataFormat::jsonl : DataFormat::tokens;
   }
   return DataFormat::csv;
 }
 
 }  // namespace
 
-DataFormat find_format(const DataOptions& options, Learned learned) {
-  DataFormat format = options.format;
+DataFormat find_format(const std::string& path, DataFormat asked, Learned learned) {
+  DataFormat format = asked;
   if (format == DataFormat::automatic) {
     std::error_code ignored;
-    format = std::filesystem::is_directory(options.train, ignored) ? format_of_folder(options.train, learned)
-                                                                   : format_of_file(options.train, learned);
+    const bool folder = std::filesystem::is_directory(path, ignored);
+    format = folder ? format_of_folder(path, learned) : format_of_file(path, learned);
   }
   const std::vector<DataFormat> allowed = allowed_for(learned);
   if (std::find(allowed.begin(), allowed.end(), format) != allowed.end()) return format;
@@ -83,8 +84,7 @@ DataFormat find_format(const DataOptions& options, Learned learned) {
     if (!names.empty()) names += ", ";
     names += config::word_of(one);
   }
-  fail(message::format_of_task,
-       {{"path", options.train}, {"got", config::word_of(format)}, {"allowed", names}});
+  fail(message::format_of_task, {{"path", path}, {"got", config::word_of(format)}, {"allowed", names}});
 }
 
 }  // namespace accrue

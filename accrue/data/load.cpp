@@ -85,7 +85,7 @@ Dataset load_data(const DataOptions& options, Learned learned, uint64_t seed,
                   const std::string& transform_json) {
   if (!options.valid.empty() && options.valid_fraction)
     fail(message::load_valid_twice, {{"path", options.valid}, {"fraction", *options.valid_fraction}});
-  const DataFormat format = find_format(options, learned);
+  const DataFormat format = find_format(options.train, options.format, learned);
   const LoadRequest request{options, learned, learned != Learned::numbers, seed, transform_json};
   Dataset dataset = load(request, format);
   dataset.format = format;

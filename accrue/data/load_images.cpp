@@ -108,7 +108,9 @@ Dataset load_images(const LoadRequest& request, DataFormat format) {
   share(dataset, std::make_shared<ImageData>(train.source, transform), request);
   if (options.valid.empty()) return dataset;
 
-  Pictures valid = open(options.valid, Share::valid, format, options, train.classes, dataset.notes);
+  Pictures valid =
+      open(options.valid, Share::valid, find_format(options.valid, options.format, request.learned), options,
+           train.classes, dataset.notes);
   if (auto* folder = dynamic_cast<ImageFolder*>(valid.source.get())) {
     folder->set_shape(train.shape);
   } else if (valid.shape != train.shape) {

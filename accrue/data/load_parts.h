@@ -34,7 +34,7 @@ Dataset load_tokens(const LoadRequest& request, DataFormat format);
 
 /// The format that was asked for, or by content, then by suffix. DataError for one that the task cannot learn
 /// from.
-DataFormat find_format(const DataOptions& options, Learned learned);
+DataFormat find_format(const std::string& path, DataFormat asked, Learned learned);
 
 /// Turns the fields of a data set for images into pictures: bytes become what the pixel options say, floats
 /// stay.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
@@ -61,16 +62,25 @@ void note_rows(const TokenRows& rows, const std::string& path, std::vector<std::
     warn(message::tokens_supervised_padding, {{"path", path}, {"count", rows.num_supervised_padding}});
 }
 
-/// One share of the data, and how many tokens it has.
+/// One file's samples, and the tokens of each.
 struct Loaded {
   std::shared_ptr<Data> data;
-  int64_t tokens = 0;
+  std::function<int64_t(int64_t)> length;
 };
+
+int64_t count_tokens(const Loaded& all, std::span<const int64_t> samples) {
+  int64_t tokens = 0;
+  for (const int64_t sample : samples) tokens += all.length(sample);
+  return tokens;
+}
 
 Loaded load_rows(TokenRows rows, const std::string& path, std::vector<std::string>& notes) {
   note_rows(rows, path, notes);
-  const auto tokens = static_cast<int64_t>(rows.ids.size());
-  return {std::make_shared<RowData>(std::move(rows)), tokens};
+  const auto data = std::make_shared<RowData>(std::move(rows));
+  return {data, [data](int64_t row) {
+            const std::vector<int64_t>& offsets = data->rows().offsets;
+            return offsets[static_cast<size_t>(row) + 1] - offsets[static_cast<size_t>(row)];
+          }};
 }
 
 Loaded load_shards(const std::string& path, const DataOptions& options, std::vector<std::string>& notes) {
@@ -86,7 +96,7 @@ Loaded load_shards(const std::string& path, const DataOptions& options, std::vec
                   (wide ? "uint32" : "uint16") + ", " + std::to_string(data->size()) + " rows of " +
                   std::to_string(length) + " tokens, " + std::to_string(data->num_left_over()) +
                   " tokens left over");
-  return {data, data->num_tokens()};
+  return {data, [length](int64_t) { return length; }};
 }
 
 Loaded load_share(const std::string& path, const LoadRequest& request, DataFormat format,
@@ -113,9 +123,11 @@ Dataset load_tokens(const LoadRequest& request, DataFormat format) {
                                                     Purpose::checkpoint)["format"] != kTokensFormat)
     fail(message::load_other_task);
   Loaded all = load_share(options.train, request, format, dataset.notes);
-  dataset.num_tokens = all.tokens;
   share(dataset, all.data, request);
-  if (!options.valid.empty()) dataset.valid = load_share(options.valid, request, format, dataset.notes).data;
+  dataset.num_tokens = count_tokens(all, share_out(all.data->size(), options, request.seed).train);
+  if (options.valid.empty()) return dataset;
+  const DataFormat other = find_format(options.valid, options.format, request.learned);
+  dataset.valid = load_share(options.valid, request, other, dataset.notes).data;
   return dataset;
 }
 

@@ -78,6 +78,8 @@ class RowAdder {
     }
     rows_.num_cut += cut ? 1 : 0;
     const int64_t length = length_since(before);
+    if (cut && !has_target(before) && any_target(begin, end))
+      fail(message::tokens_cut_targets, {{"path", path_}, {"row", row}, {"max_length", options_.max_length}});
     if (length == 0) fail(message::tokens_empty_row, {{"path", path_}, {"row", row}});
     if (options_.context > 0 && length > options_.context)
       fail(message::tokens_long_row,
@@ -89,6 +91,18 @@ class RowAdder {
 
  private:
   int64_t length_since(size_t before) const { return static_cast<int64_t>(rows_.ids.size() - before); }
+
+  /// Whether a label after the row's first counts, of what was added since `before`, or of all that the row
+  /// has.
+  bool has_target(size_t before) const {
+    return std::any_of(rows_.labels.begin() + static_cast<int64_t>(before) + 1, rows_.labels.end(),
+                       [](int32_t label) { return label != kNotCounted; });
+  }
+  bool any_target(int64_t begin, int64_t end) const {
+    for (int64_t i = begin + 1; i < end; ++i)
+      if (labels_[i] != kNotCounted && (mask_ == nullptr || mask_[i] == 1)) return true;
+    return false;
+  }
 
   bool left_out(int64_t row, int64_t i) {
     if (mask_ == nullptr || mask_[i] == 1) return false;

@@ -149,6 +149,38 @@ TEST(TokenArrays, RowsAreCutAtMaxLength) {
   EXPECT_EQ(rows.num_cut, 1);
 }
 
+TEST(TokenArrays, ACutMustLeaveATarget) {
+  const NamedTensors fields = {{"input_ids", longs({1, 2, 3, 4}).reshape({1, 4})},
+                               {"labels", longs({-100, -100, -100, 4}).reshape({1, 4})}};
+  EXPECT_ERROR(rows_of_arrays(fields, "t", {.max_length = 3}), DataError,
+               "t: row 0 has no label that counts left after the cut at data.max_length 3; raise it or "
+               "remove the row");
+}
+
+TEST(LoadTokens, AShardMayBeginLikeJson) {
+  const std::string path = test::write_file(test::fresh_folder() + "/a.bin", shard({'{', '"', 'a', '"'}));
+  EXPECT_EQ(load(DataOptions{.train = path, .vocabulary = 256, .context = 4}).format, DataFormat::tokens);
+}
+
+TEST(LoadTokens, EveryShareIsReadInItsOwnFormatAndCountsItsOwnTokens) {
+  const std::string folder = test::fresh_folder();
+  std::string text;
+  for (int row = 1; row <= 4; ++row) text += "{\"ids\": [1" + std::string(row > 2 ? ", 2, 3]}\n" : ", 2]}\n");
+  DataOptions options = options_for(test::write_file(folder + "/t.jsonl", text));
+  options.valid = folder + "/v.safetensors";
+  save_tensors(options.valid, {{"input_ids", longs({1, 2, 3, 4}).reshape({2, 2})}});
+  const Dataset dataset = load(options);
+  EXPECT_EQ(dataset.num_tokens, 10);
+  EXPECT_EQ(dataset.valid->size(), 2);
+  options.valid.clear();
+  options.valid_fraction = 0.5;
+  const Dataset shared = load(options);
+  int64_t tokens = 0;
+  for (int64_t id = 0; id < shared.train->size(); ++id)
+    tokens += shared.train->gather({&id, 1})["input_ids"].size(0);
+  EXPECT_EQ(shared.num_tokens, tokens);
+}
+
 TEST(TokenArrays, RefusesWhatIsNoSequence) {
   const auto read = [](const NamedTensors& fields, const TokenRowOptions& options = {}) {
     return rows_of_arrays(fields, "t", options);
