@@ -201,7 +201,7 @@ Arguments parse(const std::vector<std::string>& words) {
   eval->add_flag("--average", arguments.average, "the averaged weights (train.ema)");
   eval->add_flag("--best", arguments.best, "the weights of the best checkpoint");
   eval->add_option("--batch-size", arguments.batch_size, "samples of one forward; the numbers stay the same")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{2147483647}));
   eval->add_flag("--json", arguments.json, "print one JSON object");
 
   CLI::App* compare = add_command(

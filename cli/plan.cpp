@@ -88,6 +88,7 @@ int check(const Arguments& arguments) {
   check_pictures(session);
   if (arguments.print) std::cout << config::to_yaml(session.run());
   if (arguments.verbosity != Verbosity::quiet) {
+    for (const std::string& note : session.data.notes) std::cerr << "data: " << note << '\n';
     std::cerr << arguments.config << ": no mistakes found (" << session.data.train->size() << " samples, "
               << session.total_updates << " updates)\n";
   }

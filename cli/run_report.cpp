@@ -66,7 +66,11 @@ RunRecord describe_run(const Session& session, const RunSummary& summary, const 
                      .last_loss = summary.loss,
                      .interrupted = summary.interrupted};
   if (!records.empty() && records.front().update == 1) record.training.first_loss = records.front().loss;
-  if (summary.evaluation) record.training.evaluation = summary.evaluation->metrics;
+  if (summary.evaluation) {
+    record.training.evaluation = summary.evaluation->metrics;
+    record.training.evaluated_weights = summary.evaluation->weights;
+  }
+  record.training.stopped_early = training.is_enough();
   record.evidence = evidence_of(record.performance);
   return record;
 }

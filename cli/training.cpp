@@ -42,7 +42,7 @@ LoopEnd Training::run(const InterruptGuard& interrupt) {
   hooks.report = [this](const Record& record) { report(record); };
   if (session_.data.valid) {
     hooks.evaluate = [this](int64_t update, int64_t epoch) { return evaluate(update, epoch); };
-    hooks.enough = [this](int64_t) { return is_enough(); };
+    hooks.enough = [this](int64_t) { return say_enough(); };
   }
   hooks.save = [this](int64_t, int64_t epoch) { save(epoch); };
   hooks.interrupted = [&interrupt] { return interrupt.requested(); };
@@ -114,8 +114,9 @@ bool Training::is_new_best(const EvalRecord& record) {
   return better;
 }
 
-bool Training::is_enough() const {
-  if (!tracker_.is_enough()) return false;
+/// Says why the run ends, if it does.
+bool Training::say_enough() const {
+  if (!is_enough()) return false;
   console_.message("stopped early: " + std::to_string(tracker_.evaluations_since()) +
                    " evaluations without a better " + session_.objective.best_metric +
                    (best_ ? " than that of update " + std::to_string(best_->update) : ""));

@@ -26,6 +26,8 @@ class Training {
   LoopEnd run(const InterruptGuard& interrupt);
   RunSummary summary(bool interrupted) const;
   const std::optional<Best>& best() const noexcept { return best_; }
+  /// Whether patience has ended the run.
+  bool is_enough() const noexcept { return tracker_.is_enough(); }
   /// Used by the whole run, those before a resume counted.
   int64_t samples() const noexcept { return samples_; }
   /// The records of this session, at most the first 100,000.
@@ -37,7 +39,7 @@ class Training {
   bool evaluate(int64_t update, int64_t epoch);
   EvalRecord measure(int64_t update, int64_t epoch, const char* weights);
   bool is_new_best(const EvalRecord& record);
-  bool is_enough() const;
+  bool say_enough() const;
   void save(int64_t epoch);
 
   Session& session_;

@@ -41,6 +41,8 @@ def load_safetensors(path):
 
 def build(weights, activation):
     """nn.Linear for "weight" and "bias"; else the nn.Sequential with layers 0, 2, 4, ..."""
+    if not all(re.fullmatch(r"(\d+\.)?(weight|bias)", name) for name in weights):
+        sys.exit("predict.py uses linear and mlp models of tables; docs/using-a-model.md says how others are rebuilt")
     if "weight" in weights:
         model = torch.nn.Linear(weights["weight"].shape[1], weights["weight"].shape[0])
     else:

@@ -2,14 +2,17 @@
 #include "accrue/data/image_folder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <filesystem>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/data.h"
 #include "accrue/base/nearest.h"
+#include "accrue/formats/foreign.h"
 #include "accrue/formats/image.h"
 #include "accrue/formats/mapped_file.h"
+#include "accrue/formats/utf8.h"
 
 namespace accrue {
 namespace {
@@ -34,6 +37,13 @@ std::vector<std::string> entries_of(const std::filesystem::path& folder, bool fo
   return names;
 }
 
+bool is_called_picture(const std::string& name) {
+  std::string suffix = std::filesystem::path(name).extension().string();
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return suffix == ".png" || suffix == ".jpg" || suffix == ".jpeg";
+}
+
 Image decoded(const std::string& path) {
   const MappedFile file(path, Purpose::data);
   return decode_image(file.bytes(), path);
@@ -54,6 +64,10 @@ ImageFolder::ImageFolder(std::string path, const DataOptions& options, std::vect
   if (own_names) classes_ = names;
   Problems problems;
   for (const std::string& name : names) {
+    if (const size_t byte = find_broken_utf8(name); byte != std::string::npos) {
+      problems.add(message::folder_class_utf8, {{"path", path_}, {"byte", byte}});
+      continue;
+    }
     const auto place = std::find(classes_.begin(), classes_.end(), name);
     if (place == classes_.end()) {
       problems.add(message::folder_unknown_class, {{"path", path_},
@@ -76,11 +90,16 @@ void ImageFolder::list_class(const std::string& name, int64_t label) {
   const std::filesystem::path folder = std::filesystem::path(path_) / name;
   for (const std::string& file : entries_of(folder, /*folders=*/false, num_skipped_)) {
     const std::string path = (folder / file).string();
-    if (is_image(MappedFile(path, Purpose::data).bytes())) {
+    const MappedFile content(path, Purpose::data);
+    if (is_image(content.bytes())) {
       files_.push_back({path, label});
-    } else {
-      ++num_skipped_;
+      continue;
     }
+    if (is_called_picture(file)) {
+      refuse_foreign(content.text(), path, Purpose::data);
+      fail(message::folder_no_picture, {{"path", path}});
+    }
+    ++num_skipped_;
   }
 }
 

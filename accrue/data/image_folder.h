@@ -9,7 +9,9 @@
 namespace accrue {
 
 /// A folder with one folder of pictures for each class. Class folders and pictures are taken in the order of
-/// their names' bytes; hidden entries, and files that are no picture by content, are left out and counted.
+/// their names' bytes; hidden entries, and files that are no picture by
+/// content and not called one, are left out and counted; one that is called .png or .jpg and is none is an
+/// error.
 class ImageFolder : public PixelSource {
  public:
   /// `classes`: the names that the labels count, or empty for the folders' own. Pictures are decoded when

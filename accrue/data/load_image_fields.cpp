@@ -56,6 +56,9 @@ std::shared_ptr<Data> pictures_of(const std::shared_ptr<Data>& data, const Datas
   const at::Tensor x = planes(fields[input.name], input, request.options.train);
   const at::Tensor& y = fields[dataset.target.name];
   if (x.scalar_type() != at::kByte) {
+    if (!x.is_floating_point())
+      fail(message::pixels_integers,
+           {{"path", request.options.train}, {"name", input.name}, {"got", at::toString(x.scalar_type())}});
     refuse_pixel_keys(request.options, x, input);
     return std::make_shared<TensorData>(
         NamedTensors{{input.name, x.to(at::kFloat)}, {dataset.target.name, y}}, request.options.train);

@@ -61,9 +61,11 @@ void check_labels(const PixelSource& source, const std::string& path, int64_t nu
                                        {"last", num_classes - 1}});
 }
 
-std::string describe_pictures(const Pictures& pictures) {
+std::string describe_pictures(const Pictures& pictures, const DataOptions& options) {
   return nlohmann::ordered_json{{"format", kImagesFormat},
                                 {"shape", pictures.shape},
+                                {"mean", options.mean},
+                                {"std", options.deviation},
                                 {"num_classes", pictures.num_classes},
                                 {"classes", pictures.classes}}
       .dump(2);
@@ -100,7 +102,7 @@ Dataset load_images(const LoadRequest& request, DataFormat format) {
   dataset.target = {"y", {}, at::kLong};
   dataset.num_classes = train.num_classes;
   dataset.classes = train.classes;
-  dataset.transform_json = describe_pictures(train);
+  dataset.transform_json = describe_pictures(train, options);
   if (!saved.empty() && parse_json(saved, "data transformation", Purpose::checkpoint) !=
                             nlohmann::ordered_json::parse(dataset.transform_json))
     fail(message::load_other_fields, {{"saved", saved}, {"got", dataset.transform_json}});
@@ -111,6 +113,9 @@ Dataset load_images(const LoadRequest& request, DataFormat format) {
   Pictures valid =
       open(options.valid, Share::valid, find_format(options.valid, options.format, request.learned), options,
            train.classes, dataset.notes);
+  if (format == DataFormat::cifar && valid.num_classes != 0 && valid.num_classes != train.num_classes)
+    fail(message::cifar_other_kind,
+         {{"path", options.valid}, {"got", valid.num_classes}, {"needed", train.num_classes}});
   if (auto* folder = dynamic_cast<ImageFolder*>(valid.source.get())) {
     folder->set_shape(train.shape);
   } else if (valid.shape != train.shape) {

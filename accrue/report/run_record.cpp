@@ -123,7 +123,9 @@ Json json_of(const RunRecord::Training& training) {
           {"first_loss", known(training.first_loss)},
           {"last_loss", known(training.last_loss)},
           {"evaluation", evaluation},
-          {"interrupted", training.interrupted}};
+          {"evaluated_weights", training.evaluated_weights},
+          {"interrupted", training.interrupted},
+          {"stopped_early", training.stopped_early}};
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ struct RunRecord {
     int64_t updates = 0, skipped = 0, samples = 0;
     std::optional<double> first_loss = {}, last_loss = {};
     std::vector<std::pair<std::string, double>> evaluation = {};
+    std::string evaluated_weights = "model";  ///< or "average"
+    bool stopped_early = false;
     bool interrupted = false;
   };
   Workload workload = {};

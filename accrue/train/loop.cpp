@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/train/loop.h"
 
+#include <exception>
+
 #include "accrue/base/clock.h"
+#include "accrue/base/error.h"
 #include "accrue/report/from_result.h"
 
 namespace accrue {
@@ -24,12 +27,29 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
     if (hooks.save && saved != update) hooks.save(update, epoch);
     saved = update;
   };
+  // What cannot be read or measured must not cost the updates before it.
+  const auto or_save = [&save](const auto& call) {
+    try {
+      return call();
+    } catch (...) {
+      const std::exception_ptr failure = std::current_exception();
+      try {
+        save();
+      } catch (const Error&) {  // the first failure tells more
+      }
+      std::rethrow_exception(failure);
+    }
+  };
+  const auto evaluate = [&] {
+    evaluated = update;
+    return or_save([&] { return hooks.evaluate(update, epoch); });
+  };
   if (update > 0 && update < options.total_updates && hooks.enough(update)) return LoopEnd::enough;
   while (update < options.total_updates) {
     const Stopwatch total;
     epoch = batcher.sampler().position().epoch + 1;
     const int64_t dropped_before = batcher.sampler().position().dropped;
-    const std::optional<Batch> batch = batcher.next();
+    const std::optional<Batch> batch = or_save([&batcher] { return batcher.next(); });
     if (!batch) break;
     const double data_seconds = total.seconds();
     const Plan plan = options.plan(batch->size());
@@ -43,10 +63,7 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
     record.dropped_samples = batcher.sampler().position().dropped - dropped_before;
     hooks.report(record);
 
-    if (hooks.evaluate && is_due(options.evaluate_every, update)) {
-      evaluated = update;
-      if (hooks.evaluate(update, epoch)) save();
-    }
+    if (hooks.evaluate && is_due(options.evaluate_every, update) && evaluate()) save();
     if (hooks.interrupted()) {
       save();
       return LoopEnd::interrupted;
@@ -58,7 +75,7 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
     if (is_due(options.checkpoint_every, update)) save();
   }
   const bool open = evaluated != update && update > first;
-  if (hooks.evaluate && open && hooks.evaluate(update, epoch)) saved = -1;
+  if (hooks.evaluate && open && evaluate()) saved = -1;
   save();
   return LoopEnd::finished;
 }

@@ -33,7 +33,7 @@ enum class LoopEnd { finished, enough, interrupted };
 /// Runs updates until the run's length or the data's end: batch, plan, update, record, and what is due.
 /// Evaluates and saves once more at the end, if any update was made; an interrupted run ends after the
 /// evaluation that is due, and is saved. Errors pass
-/// through unchanged: what was saved last stays.
+/// through unchanged; where data cannot be read or an evaluation fails, the last update is saved first.
 LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const LoopOptions& options,
                  const LoopHooks& hooks);
 

@@ -175,6 +175,46 @@ TEST(LoadFolder, EmptyClassAndOtherSizesAreNamed) {
   EXPECT_THAT(everything(*load(options).train)["x"].sizes(), ElementsAre(3, 1, 4, 4));
 }
 
+TEST(LoadFolder, WhatIsCalledAPictureMustBeOne) {
+  const std::string folder = picture_folder();
+  const std::string path = test::write_file(folder + "/dog/lost.PNG", "");
+  EXPECT_ERROR(load(options_for(folder)), DataError,
+               path + ": is called a picture and is no PNG or JPEG file; fetch it again, or remove it");
+  test::write_file(path, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+  EXPECT_ERROR(
+      load(options_for(folder)), DataError,
+      path +
+          ": is a Git LFS pointer, not the file itself; run \"git lfs pull\" in its repository or download "
+          "the file");
+}
+
+TEST(LoadFolder, ClassNamesAreUtf8) {
+  const std::string folder = picture_folder();
+  std::filesystem::create_directory(folder + "/\xff");
+  EXPECT_ERROR(load(options_for(folder)), DataError,
+               folder + ": the name of a class folder is not valid UTF-8 (byte 0 of it); rename it");
+}
+
+TEST(LoadFolder, TheNormalisationBelongsToTheModel) {
+  DataOptions options = options_for(picture_folder());
+  options.mean = {0.5};
+  const std::string saved = load(options).transform_json;
+  EXPECT_NO_THROW(load(options, saved));
+  options.mean = {0.4};
+  EXPECT_THROW(load(options, saved), CheckpointError);
+}
+
+TEST(LoadCifar, BothSharesAreOfOneKind) {
+  DataOptions options = options_for(test::fresh_folder());
+  test::write_file(options.train + "/train.bin", std::string(3074, '\x01'));
+  test::write_file(options.train + "/test.bin", std::string(3073, '\x01'));
+  options.valid = options.train;
+  EXPECT_ERROR(load(options), DataError,
+               options.train +
+                   ": has 10 classes and the training file 100 (CIFAR-10 and CIFAR-100 together); use one "
+                   "kind");
+}
+
 TEST(LoadImageFields, BytesBecomePicturesAndFloatsStay) {
   const std::string path = test::fresh_folder() + "/t.safetensors";
   const at::Tensor bytes = at::arange(12, at::kByte).reshape({2, 2, 3});

@@ -99,7 +99,8 @@ TEST(RunRecord, HasTheseGroupsNamesAndTypes) {
                   "memory.device_reserved null", "memory.out_of_memory flag", "training object",
                   "training.updates whole", "training.skipped whole", "training.samples whole",
                   "training.first_loss number", "training.last_loss number", "training.evaluation object",
-                  "training.evaluation.loss number", "training.interrupted flag", "evidence text",
+                  "training.evaluation.loss number", "training.evaluated_weights text", "training.interrupted flag",
+                  "training.stopped_early flag", "evidence text",
                   "non_finite null"));
 }
 

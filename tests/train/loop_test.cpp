@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "accrue/base/error.h"
+#include "accrue/base/messages/evaluate.h"
 #include "accrue/data/tensor_data.h"
 #include "tests/support/micro_batch.h"
 #include "tests/train/training.h"
@@ -27,6 +29,7 @@ struct Run {
   int64_t epochs = 2;
   int64_t interrupt_after = -1;
   int64_t enough_after = -1;
+  bool evaluation_fails = false;
   bool new_best = false;
   LastBatch last = LastBatch::flush;
 };
@@ -45,6 +48,7 @@ LoopEnd run(Training& training, const Run& what, Trace& trace) {
   };
   hooks.evaluate = [&](int64_t update, int64_t) {
     trace.events.push_back("evaluate " + std::to_string(update));
+    if (what.evaluation_fails) fail(message::eval_no_samples);
     return what.new_best;
   };
   hooks.save = [&](int64_t update, int64_t) { trace.events.push_back("save " + std::to_string(update)); };
@@ -129,6 +133,14 @@ TEST(Loop, EnoughEndsTheRunAfterAnEvaluationAndBeforeTheFirstUpdateOfAResume) {
   trace.events.clear();
   EXPECT_EQ(run(training, {.evaluate_every = 2, .enough_after = 4}, trace), LoopEnd::enough);
   EXPECT_TRUE(trace.events.empty());
+}
+
+TEST(Loop, AnEvaluationThatFailsCostsNoUpdate) {
+  Training training(test::mlp());
+  Trace trace;
+  EXPECT_THROW(run(training, {.total_updates = 3, .evaluation_fails = true}, trace), DataError);
+  EXPECT_EQ(trace.events,
+            (std::vector<std::string>{"update 1", "update 2", "update 3", "evaluate 3", "save 3"}));
 }
 
 TEST(Loop, ARunThatHadEndedIsNotEvaluatedAgain) {
