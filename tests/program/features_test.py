@@ -69,7 +69,7 @@ class CountsUpdates(FeatureTest):
                           "optimizer={lr: 0.02, weight_decay: 0.5}", "data={flip: true, crop: 1}")
 
     def test_schedule_decay_average_and_noise_scale_of_tokens(self):
-        cuts = self.check_counts("gpt.yaml", "train={updates: 5, ema: 0.7, noise_scale: true}",
+        cuts = self.check_counts("gpt.yaml", "train={updates: 5, ema: 0.7, ema_ramp: false, noise_scale: true}",
                                  "schedule={name: cosine}",
                                  "optimizer={name: sgd, lr: 0.1, weight_decay: 0.5}")
         for cut in cuts:
