@@ -110,6 +110,7 @@ void print_json(const EvalResult& result, const Source& source, const std::strin
 int eval(const Arguments& arguments) {
   config::Loaded loaded = load(arguments);
   loaded.run.model.weights.clear();
+  if (arguments.best && !arguments.weights.empty()) fail(message::eval_best_and_weights);
   const Source source = find_source(arguments, loaded.run);
   Session session = build(std::move(loaded), source.transform);
   models::load_weights(session.model, source.weights, source.path);

@@ -71,16 +71,21 @@ std::string describe_pictures(const Pictures& pictures, const DataOptions& optio
       .dump(2);
 }
 
-/// The classes of an earlier run, whose numbers the model has learned.
-std::vector<std::string> saved_classes(const std::string& json) {
+/// Classes of an earlier run, whose numbers the model has learned.
+struct SavedClasses {
+  std::vector<std::string> names;
+  int64_t count = 0;
+};
+
+SavedClasses saved_classes(const std::string& json) {
   if (json.empty()) return {};
   const nlohmann::ordered_json value = parse_json(json, "data transformation", Purpose::checkpoint);
   if (!value.is_object() || value.value("format", "") != kImagesFormat) fail(message::load_other_task);
-  return value.value("classes", std::vector<std::string>());
-}
-
-int64_t num_saved_classes(const std::string& json) {
-  return parse_json(json, "data transformation", Purpose::checkpoint).value("num_classes", int64_t{0});
+  try {
+    return {value.at("classes").get<std::vector<std::string>>(), value.at("num_classes").get<int64_t>()};
+  } catch (const nlohmann::json::exception&) {
+    fail(message::table_json, {{"where", "data transformation"}});
+  }
 }
 
 }  // namespace
@@ -89,9 +94,10 @@ Dataset load_images(const LoadRequest& request, DataFormat format) {
   const DataOptions& options = request.options;
   const std::string& saved = request.transform_json;
   Dataset dataset;
-  Pictures train = open(options.train, Share::train, format, options, saved_classes(saved), dataset.notes);
+  const SavedClasses before = saved_classes(saved);
+  Pictures train = open(options.train, Share::train, format, options, before.names, dataset.notes);
   if (!saved.empty()) {
-    train.num_classes = num_saved_classes(saved);
+    train.num_classes = before.count;
   } else if (train.num_classes == 0) {
     train.num_classes = largest_label(*train.source) + 1;
   }
