@@ -4,7 +4,9 @@
 #include <ATen/ops/narrow.h>
 #include <ATen/ops/sub.h>
 
+#include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/batch.h"
@@ -62,17 +64,30 @@ int64_t count_rows(const NamedTensors& fields) {
   return first.size(0);
 }
 
+/// How often each id stood before; empty where none repeats.
+std::vector<int64_t> occurrences_in(const std::vector<int64_t>& ids) {
+  std::vector<int64_t> sorted = ids;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return {};
+  std::unordered_map<int64_t, int64_t> seen;
+  std::vector<int64_t> occurrences;
+  occurrences.reserve(ids.size());
+  for (const int64_t id : ids) occurrences.push_back(seen[id]++);
+  return occurrences;
+}
+
 }  // namespace
 
 Batch::Batch(NamedTensors fields, std::vector<int64_t> ids)
-    : fields_(std::move(fields)), ids_(std::move(ids)) {
+    : fields_(std::move(fields)), ids_(std::move(ids)), own_ids_(!ids_.empty()) {
   const int64_t rows = count_rows(fields_);
   ragged_ = fields_.contains(kOffsets);
-  if (ids_.empty()) {
+  if (!own_ids_) {
     ids_.resize(static_cast<size_t>(rows));
     std::iota(ids_.begin(), ids_.end(), int64_t{0});
   }
   if (size() != rows) fail(message::batch_wrong_ids, {{"ids", size()}, {"rows", rows}});
+  if (own_ids_) occurrences_ = occurrences_in(ids_);
 }
 
 int64_t Batch::bytes() const {
@@ -104,7 +119,19 @@ Batch Batch::rows(int64_t start, int64_t length) const {
                                       : at::narrow(tensor, 0, first, count));
   }
   part.ids_.assign(ids_.begin() + start, ids_.begin() + start + length);
+  part.own_ids_ = own_ids_;
+  if (!occurrences_.empty())
+    part.occurrences_.assign(occurrences_.begin() + start, occurrences_.begin() + start + length);
   return part;
+}
+
+Batch Batch::with_fields(NamedTensors fields) const {
+  Batch other(std::move(fields));
+  if (other.size() != size()) fail(message::batch_wrong_ids, {{"ids", size()}, {"rows", other.size()}});
+  other.ids_ = ids_;
+  other.own_ids_ = own_ids_;
+  other.occurrences_ = occurrences_;
+  return other;
 }
 
 }  // namespace accrue

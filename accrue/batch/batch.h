@@ -23,15 +23,20 @@ inline constexpr const char* kOffsets = "offsets";
 class Batch {
  public:
   Batch() = default;
-  /// Ids default to the samples' numbers 0 .. n - 1. Throws ArgumentError for no field, a field without a
-  /// first dimension, no rows, unequal first dimensions, offsets that are not as above or do not end at the
-  /// number of tokens, or a number of ids that is not n.
+  /// Ids default to the samples' numbers 0 .. n - 1 and may repeat. Throws ArgumentError for no field, a
+  /// field without a first dimension, no rows, unequal first dimensions, offsets that are not as above or do
+  /// not end at the number of tokens, or a number of ids that is not n.
   explicit Batch(NamedTensors fields, std::vector<int64_t> ids = {});
 
   int64_t size() const noexcept { return static_cast<int64_t>(ids_.size()); }  ///< n
   const at::Tensor& operator[](std::string_view name) const { return fields_[name]; }
   const NamedTensors& fields() const noexcept { return fields_; }
   const std::vector<int64_t>& ids() const noexcept { return ids_; }
+  /// Whether the ids were given: false where they are the default ones, also in parts of such a batch.
+  bool has_own_ids() const noexcept { return own_ids_; }
+  /// Where an id stands more than once: how often it stood before in the batch that was made, [n]; else
+  /// empty. Parts keep the numbers of the whole.
+  const std::vector<int64_t>& occurrences() const noexcept { return occurrences_; }
   /// The sum of all fields' bytes.
   int64_t bytes() const;
 
@@ -44,10 +49,14 @@ class Batch {
   /// Samples [start, start + length) of every field: views, nothing is copied but the offsets, which begin
   /// at 0 again.
   Batch rows(int64_t start, int64_t length) const;
+  /// Other fields of the same samples: ids and occurrences are this batch's. Throws as the constructor.
+  Batch with_fields(NamedTensors fields) const;
 
  private:
   NamedTensors fields_;
   std::vector<int64_t> ids_;
+  std::vector<int64_t> occurrences_;
+  bool own_ids_ = false;
   bool ragged_ = false;
 };
 

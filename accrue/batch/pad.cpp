@@ -61,7 +61,7 @@ MicroBatch pad(const MicroBatch& segments, int64_t pad_value) {
   const at::Tensor real =
       at::ones({segments.num_tokens()}, at::TensorOptions().dtype(at::kLong).device(device));
   padded.add(kAttentionMask, rectangle(real, places, n, length, 0));
-  return MicroBatch(std::move(padded), segments.ids());
+  return segments.with_fields(std::move(padded));
 }
 
 }  // namespace accrue

@@ -14,6 +14,8 @@ struct MicroStepContext {
   int64_t update = 0;                     ///< number of the update that this micro-step works for
   std::span<const int64_t> sample_ids;    ///< [n]
   std::span<const int64_t> offsets = {};  ///< [n + 1] for end-to-end fields, else empty
+  /// [n]: which of the equal ids of its batch each sample is, from 0; empty: no id repeats.
+  std::span<const int64_t> occurrences = {};
 };
 
 /// The context of the micro-step that runs on this thread, or null.

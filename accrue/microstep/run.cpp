@@ -8,9 +8,10 @@ namespace accrue {
 LossTerms run_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro,
                          const MicroStepContext& context) {
   const MicroBatch taken = as_model_takes(model, micro);
-  MicroStepContext with_offsets = context;
-  with_offsets.offsets = taken.offsets();
-  const ContextScope scope(with_offsets);
+  MicroStepContext layers_see = context;
+  layers_see.offsets = taken.offsets();
+  if (context.occurrences.empty()) layers_see.occurrences = micro.occurrences();
+  const ContextScope scope(layers_see);
   LossTerms terms = loss.terms(model.forward(taken), taken);
   check_terms(terms);
   return terms;

@@ -47,6 +47,8 @@ class Stream {
         update_(static_cast<uint64_t>(context.update)) {
     uint64_t key = mix(mix(mix(0, context.seed), layer.hash()), static_cast<uint64_t>(call));
     key = mix(key, uint64_t{high(id_)} << 32 | high(update_));
+    const int64_t occurrence = sample < context.occurrences.size() ? context.occurrences[sample] : 0;
+    if (occurrence != 0) key = mix(key, static_cast<uint64_t>(occurrence));
     key_ = {low(key), high(key)};
   }
 

@@ -9,8 +9,9 @@ namespace accrue::nn {
 
 /// x with each element set to zero with probability p and the others divided by 1 - p. Inside a micro-step
 /// (MicroStepContext) the mask comes from Philox keyed by seed, layer, the layer's call count in this
-/// forward, update and sample id, and by the element's place inside its sample, so that it does not depend on
-/// the split, a retry, padding or the floating type. x is [n, ...] with a row a sample, or with offsets in
+/// forward, update and sample id (where an id repeats in its batch, also by which of them it is), and by the
+/// element's place inside its sample, so that it does not depend on the split, a retry, padding or the
+/// floating type. x is [n, ...] with a row a sample, or with offsets in
 /// the context [tokens, ...], or [n, T, ...]: packed and padded give the same. Without a context the default
 /// generator draws. Throws ArgumentError for p outside [0, 1), and for rows that are not the context's.
 at::Tensor dropout(const at::Tensor& x, double p, const Layer& layer);

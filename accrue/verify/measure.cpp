@@ -20,7 +20,7 @@ at::Tensor widened(const at::Tensor& tensor) {
 Batch widened(const Batch& batch) {
   NamedTensors fields;
   for (const auto& [name, tensor] : batch.fields()) fields.add(name, widened(tensor));
-  return Batch(std::move(fields), batch.ids());
+  return batch.with_fields(std::move(fields));
 }
 
 std::vector<MicroBatch> widened(const std::vector<MicroBatch>& groups) {

@@ -18,8 +18,11 @@ std::vector<at::Tensor> outputs_on(const Model& model, const Batch& batch, uint6
   model.train(false);
   std::vector<at::Tensor> list;
   try {
-    const MicroStepContext context = {
-        .seed = seed, .update = 2, .sample_ids = batch.ids(), .offsets = batch.offsets()};
+    const MicroStepContext context = {.seed = seed,
+                                      .update = 2,
+                                      .sample_ids = batch.ids(),
+                                      .offsets = batch.offsets(),
+                                      .occurrences = batch.occurrences()};
     const ContextScope scope(context);
     const Outputs outputs = model.forward(as_model_takes(model, batch));
     for (const auto& [name, tensor] : outputs.tensors()) list.push_back(tensor.detach().clone());

@@ -41,6 +41,39 @@ TEST(Batch, RowsAreViewsOfEveryField) {
   EXPECT_EQ(part.rows(1, 1).ids(), Ids{3});
 }
 
+TEST(Batch, RemembersWhetherItsIdsWereGiven) {
+  EXPECT_FALSE(made().has_own_ids());
+  EXPECT_FALSE(made().rows(2, 3).has_own_ids());
+  const Batch own(made().fields(), {5, 4, 3, 2, 1, 0, 7, 6});
+  EXPECT_TRUE(own.has_own_ids());
+  EXPECT_TRUE(own.rows(2, 3).has_own_ids());
+}
+
+TEST(Batch, NumbersTheOccurrencesOfAnIdOnceForAllParts) {
+  EXPECT_TRUE(made().occurrences().empty());
+  const NamedTensors fields = {{"x", at::arange(6, at::kFloat)}};
+  EXPECT_TRUE(Batch(fields, {5, 4, 3, 2, 1, 0}).occurrences().empty());
+  const Batch batch(fields, {4, 7, 4, 4, 7, 1});
+  EXPECT_EQ(batch.occurrences(), (Ids{0, 0, 1, 2, 1, 0}));
+  EXPECT_EQ(batch.rows(2, 3).occurrences(), (Ids{1, 2, 1}));
+  EXPECT_EQ(batch.rows(2, 3).rows(1, 1).occurrences(), Ids{2});
+}
+
+TEST(Batch, OtherFieldsOfTheSameSamples) {
+  const NamedTensors fields = {{"z", at::zeros({2})}};
+  const Batch part = Batch({{"x", at::arange(4, at::kFloat)}}, {4, 7, 4, 7}).rows(2, 2);
+  const Batch other = part.with_fields(fields);
+  EXPECT_EQ(other.ids(), (Ids{4, 7}));
+  EXPECT_EQ(other.occurrences(), (Ids{1, 1}));
+  EXPECT_TRUE(other.has_own_ids());
+  EXPECT_TRUE(other.fields().contains("z"));
+  const Batch bare = made().rows(3, 2).with_fields(fields);
+  EXPECT_EQ(bare.ids(), (Ids{3, 4}));
+  EXPECT_FALSE(bare.has_own_ids());
+  EXPECT_ERROR(made().with_fields(fields), ArgumentError,
+               "8 ids were given for 2 samples; give one for each, or none");
+}
+
 TEST(Batch, RefusesRowsOutsideOfIt) {
   const Batch batch = made();
   const auto text = [](const std::string& range) {

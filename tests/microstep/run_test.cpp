@@ -15,6 +15,7 @@ struct Shown {
   std::vector<Batch> batches;
   std::vector<std::vector<int64_t>> offsets;
   std::vector<int64_t> ids;
+  std::vector<int64_t> occurrences;
 };
 
 Shown run(const MicroBatch& micro, bool takes_offsets) {
@@ -24,6 +25,7 @@ Shown run(const MicroBatch& micro, bool takes_offsets) {
     const MicroStepContext* const context = current_context();
     shown.offsets.emplace_back(context->offsets.begin(), context->offsets.end());
     shown.ids.assign(context->sample_ids.begin(), context->sample_ids.end());
+    shown.occurrences.assign(context->occurrences.begin(), context->occurrences.end());
   };
   Model model;
   model.takes_offsets = takes_offsets;
@@ -62,6 +64,15 @@ TEST(RunMicroStep, AnotherModelAndItsLossGetRectangles) {
   }
   for (const auto& offsets : shown.offsets) EXPECT_TRUE(offsets.empty());
   EXPECT_EQ(shown.ids, (std::vector<int64_t>{7, 5}));
+}
+
+TEST(RunMicroStep, TheContextHasTheOccurrencesOfTheWholeBatch) {
+  const Batch batch({{"x", at::arange(4, at::kFloat)}, {kOffsets, at::tensor({0, 1, 3, 4}, at::kLong)}},
+                    {7, 5, 7});
+  for (const bool takes_offsets : {true, false}) {
+    EXPECT_EQ(run(batch.rows(1, 2), takes_offsets).occurrences, (std::vector<int64_t>{0, 1}));
+    EXPECT_TRUE(run(two_sequences(), takes_offsets).occurrences.empty());
+  }
 }
 
 TEST(RunMicroStep, RectanglesAreLeftAlone) {

@@ -22,13 +22,17 @@ struct Key {
   std::string layer = "drop";
   Numbers ids = {10, 11, 12};
   Numbers offsets = {};
+  Numbers occurrences = {};
 };
 
 /// The factors of ones of this shape, as call number `calls` of the scope.
 at::Tensor factors(at::IntArrayRef shape, const Key& key, double p = 0.3, at::ScalarType type = at::kFloat,
                    int calls = 1) {
-  const MicroStepContext context = {
-      .seed = key.seed, .update = key.update, .sample_ids = key.ids, .offsets = key.offsets};
+  const MicroStepContext context = {.seed = key.seed,
+                                    .update = key.update,
+                                    .sample_ids = key.ids,
+                                    .offsets = key.offsets,
+                                    .occurrences = key.occurrences};
   const ContextScope scope(context);
   at::Tensor result;
   for (int call = 0; call < calls; ++call) result = dropout(at::ones(shape, type), p, Layer(key.layer));
@@ -39,6 +43,12 @@ at::Tensor factors(at::IntArrayRef shape, const Key& key, double p = 0.3, at::Sc
 // times, and these draws are fixed.
 double bound(double q, int64_t n) {
   return 5 * std::sqrt(q * (1 - q) / static_cast<double>(n));
+}
+
+/// Whether masks of p = 0.5 keep the same element as often as independent ones do.
+void expect_independent(const at::Tensor& a, const at::Tensor& b, const std::string& what) {
+  const at::Tensor both = (a != 0).logical_and(b != 0).to(at::kDouble);
+  EXPECT_NEAR(both.mean().item<double>(), 0.25, bound(0.25, both.numel())) << what;
 }
 
 TEST(Dropout, KeepsAShareOfOneMinusPAndScalesIt) {
@@ -87,17 +97,34 @@ TEST(Dropout, PackedEqualsPadded) {
 }
 
 TEST(Dropout, DiffersByEveryPartOfItsKey) {
-  const Numbers shape = {3, 100};
-  const at::Tensor base = factors(shape, {});
-  EXPECT_TRUE(factors(shape, {}).equal(base));
-  EXPECT_FALSE(factors(shape, {.seed = 2}).equal(base));
-  EXPECT_FALSE(factors(shape, {.seed = 1ULL << 40}).equal(base));
-  EXPECT_FALSE(factors(shape, {.update = 2}).equal(base));
-  EXPECT_FALSE(factors(shape, {.update = 1 + (int64_t{1} << 32)}).equal(base));
-  EXPECT_FALSE(factors(shape, {.layer = "drop2"}).equal(base));
-  EXPECT_FALSE(factors(shape, {}, 0.3, at::kFloat, /*calls=*/2).equal(base));
-  const at::Tensor others = factors(shape, {.ids = {10, 11 + (int64_t{1} << 32), 13}});
-  for (const int64_t sample : {0, 1, 2}) EXPECT_EQ(others[sample].equal(base[sample]), sample == 0);
+  const Numbers shape = {3, 100000};
+  const auto drawn = [&](const Key& key, int calls = 1) {
+    return factors(shape, key, 0.5, at::kFloat, calls);
+  };
+  const at::Tensor base = drawn({});
+  EXPECT_TRUE(drawn({}).equal(base));
+  expect_independent(base, drawn({.seed = 2}), "seed");
+  expect_independent(base, drawn({.seed = 1ULL << 40}), "high half of the seed");
+  expect_independent(base, drawn({.update = 2}), "update");
+  expect_independent(base, drawn({.update = 1 + (int64_t{1} << 32)}), "high half of the update");
+  expect_independent(base, drawn({.layer = "drop2"}), "layer");
+  expect_independent(base, drawn({}, /*calls=*/2), "call");
+  expect_independent(base, drawn({.occurrences = {1, 1, 1}}), "occurrence");
+  const at::Tensor others = drawn({.ids = {10, 11 + (int64_t{1} << 32), 13}});
+  EXPECT_TRUE(others[0].equal(base[0]));
+  expect_independent(base[1], others[1], "high half of the id");
+  expect_independent(base[2], others[2], "id");
+}
+
+TEST(Dropout, SamplesOfEqualIdsAreIndependentHoweverTheyAreSplit) {
+  const Numbers shape = {3, 100000};
+  const at::Tensor once = factors({1, 100000}, {.ids = {10}}, 0.5);
+  const at::Tensor whole = factors(shape, {.ids = {10, 10, 10}, .occurrences = {0, 1, 2}}, 0.5);
+  EXPECT_TRUE(whole.narrow(0, 0, 1).equal(once));
+  expect_independent(whole[0], whole[1], "0 and 1");
+  expect_independent(whole[1], whole[2], "1 and 2");
+  expect_independent(whole[0], whole[2], "0 and 2");
+  EXPECT_TRUE(factors({1, 100000}, {.ids = {10}, .occurrences = {2}}, 0.5).equal(whole.narrow(0, 2, 1)));
 }
 
 TEST(Dropout, DoesNotDependOnTheNumberOfThreads) {
