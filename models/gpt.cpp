@@ -14,6 +14,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/models.h"
+#include "accrue/batch/pad.h"
 #include "accrue/data/shape_text.h"
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/module_adapter.h"
@@ -200,6 +201,22 @@ void check_ids(const at::Tensor& ids, const std::vector<int64_t>& offsets, const
   }
 }
 
+/// DataError for the first row of a rectangle whose mask has a 0 before a 1: attention and positions begin
+/// with the row, so only padding on the right is never looked at.
+void check_mask(const at::Tensor& ids, const MicroBatch& micro) {
+  const at::Tensor* const mask = micro.fields().find(kAttentionMask);
+  if (micro.is_ragged() || mask == nullptr) return;
+  if (mask->sizes() != ids.sizes()) {
+    fail(message::gpt_mask_shape, {{"got", shape_text(*mask)}, {"needed", shape_text(ids)}});
+  }
+  const at::Tensor shown = mask->ne(0);
+  const at::Tensor begins = shown.slice(1, 1).logical_and(shown.slice(1, 0, -1).logical_not());
+  if (!begins.any().item<bool>()) return;
+  const at::Tensor first = begins.nonzero()[0].to(at::kCPU);
+  fail(message::gpt_mask, {{"sample", micro.ids()[static_cast<size_t>(first[0].item<int64_t>())]},
+                           {"place", first[1].item<int64_t>() + 1}});
+}
+
 /// 0, 1, ... from the beginning of each sequence: [tokens], or [T] for rows of one length.
 at::Tensor positions_of(const std::vector<int64_t>& offsets, const at::Tensor& ids) {
   const int64_t count = ids.size(-1);
@@ -215,6 +232,7 @@ Outputs run(const Gpt& gpt, const MicroBatch& micro, const GptOptions& options) 
   const at::Tensor& ids = micro["input_ids"];
   const std::vector<int64_t> offsets = borders(micro, ids);
   check_lengths(offsets, micro, options.context);
+  check_mask(ids, micro);
   check_ids(ids, offsets, micro, options.vocabulary);
   const at::Tensor x = gpt.transformer->forward(ids, positions_of(offsets, ids), offsets);
   return nn::linear(x, gpt.lm_head->weight);

@@ -21,7 +21,9 @@ struct GptOptions {
 /// "lm_head.weight" is another name of "transformer.wte.weight"). Initial values: normal with deviation 0.02,
 /// output projections 0.02 / sqrt(2 layers), biases 0. Dropout after the embedding, on attention weights and
 /// on both branches, by counter. Throws ModelError for sizes that cannot be; DataError for a sequence longer
-/// than the context (its sample id) and an id outside the vocabulary.
+/// than the context (its sample id) and an id outside the vocabulary. Rectangles [n, T] are n sequences of T
+/// tokens; an "attention_mask" [n, T] beside them may hide the end of a row, where no real token looks, and
+/// is a DataError (with the sample id) where it has a 0 before a 1: padding on the left or a hole.
 Model make_gpt(const GptOptions& options, const Common& common = {});
 
 }  // namespace accrue::models

@@ -55,6 +55,12 @@ at::Tensor empty_kernels(const ConvolutionOptions& options) {
   return at::empty({options.out, options.in, options.kernel, options.kernel}, at::kFloat);
 }
 
+/// One value a channel has no deviation.
+void check_batch_statistics(const at::Tensor& x, const std::string& path) {
+  if (x.numel() > x.size(1)) return;
+  fail(message::batch_norm_one_value, {{"layer", path}, {"got", shape_text(x)}});
+}
+
 /// What the module's own forward does, with half-precision parameters widened beside fp32 statistics.
 at::Tensor widened_batch_norm(torch::nn::BatchNorm2dImpl& norm, const at::Tensor& x) {
   if (norm.is_training()) norm.num_batches_tracked.add_(1);
@@ -93,14 +99,15 @@ Layer add_linear(torch::nn::Module& parent, const std::string& name, int64_t in,
   };
 }
 
-Layer add_norm(torch::nn::Module& parent, const std::string& name, config::Norm norm, int64_t channels,
-               int64_t groups) {
+Layer add_norm(torch::nn::Module& parent, const std::string& name, const std::string& path, config::Norm norm,
+               int64_t channels, int64_t groups) {
   switch (norm) {
     case config::Norm::none:
       break;
     case config::Norm::batch: {
       auto layer = parent.register_module(name, torch::nn::BatchNorm2d(channels));
-      return [layer](const at::Tensor& x) mutable {
+      return [layer, path](const at::Tensor& x) mutable {
+        if (layer->is_training()) check_batch_statistics(x, path);
         return at::isReducedFloatingType(layer->weight.scalar_type()) ? widened_batch_norm(*layer, x)
                                                                       : layer->forward(x);
       };

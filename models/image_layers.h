@@ -33,9 +33,10 @@ Layer add_bare_convolution(torch::nn::Module& parent, const std::string& name,
 /// Registers "weight" [out, in] and "bias" [out], drawn as PyTorch's nn.Linear draws them.
 Layer add_linear(torch::nn::Module& parent, const std::string& name, int64_t in, int64_t out);
 /// Registers the norm: "weight" [channels] of ones and "bias" [channels] of zeros (group; layer is group with
-/// one), torch::nn::BatchNorm2d itself (batch), nothing (none).
-Layer add_norm(torch::nn::Module& parent, const std::string& name, config::Norm norm, int64_t channels,
-               int64_t groups);
+/// one), torch::nn::BatchNorm2d itself (batch), nothing (none). `path` is its name in the whole model: in
+/// training mode BatchNorm throws ModelError with it where a channel has only one value.
+Layer add_norm(torch::nn::Module& parent, const std::string& name, const std::string& path, config::Norm norm,
+               int64_t channels, int64_t groups);
 
 /// ModelError unless `image` is three sizes of at least 1 and the model is told one field.
 void check_image(const std::vector<int64_t>& image, const Common& common);

@@ -53,14 +53,17 @@ void check_options(const ResnetOptions& options, const Common& common) {
 }
 
 struct Block : torch::nn::Module {
-  Block(const ResnetOptions& options, bool bottleneck, int64_t in, int64_t width, int64_t stride) {
+  Block(const ResnetOptions& options, const std::string& path, bool bottleneck, int64_t in, int64_t width,
+        int64_t stride) {
     const int64_t out = bottleneck ? 4 * width : width;
     const auto add = [&](int64_t number, const ConvolutionOptions& convolution) {
       const bool last = number == (bottleneck ? 3 : 2);
       const std::string index = std::to_string(number);
       branch.push_back(add_bare_convolution(*this, "conv" + index, convolution,
                                             /*zero=*/last && options.norm == config::Norm::none));
-      branch.push_back(add_norm(*this, "bn" + index, options.norm, convolution.out, options.groups));
+      const std::string norm = "bn" + index;
+      branch.push_back(
+          add_norm(*this, norm, path + "." + norm, options.norm, convolution.out, options.groups));
       if (!last) branch.emplace_back(nn::relu);
     };
     if (bottleneck) {
@@ -75,7 +78,7 @@ struct Block : torch::nn::Module {
     auto& downsample = *register_module("downsample", std::make_shared<torch::nn::Module>("downsample"));
     shortcut.push_back(add_bare_convolution(
         downsample, "0", {.in = in, .out = out, .kernel = 1, .stride = stride, .padding = 0}));
-    shortcut.push_back(add_norm(downsample, "1", options.norm, out, options.groups));
+    shortcut.push_back(add_norm(downsample, "1", path + ".downsample.1", options.norm, out, options.groups));
   }
 
   at::Tensor forward(const at::Tensor& x) const {
@@ -99,7 +102,7 @@ struct Resnet : torch::nn::Module {
         *this, "conv1",
         large ? ConvolutionOptions{.in = channels, .out = kWidths[0], .kernel = 7, .stride = 2, .padding = 3}
               : ConvolutionOptions{.in = channels, .out = kWidths[0]}));
-    layers.push_back(add_norm(*this, "bn1", options.norm, kWidths[0], options.groups));
+    layers.push_back(add_norm(*this, "bn1", "bn1", options.norm, kWidths[0], options.groups));
     layers.emplace_back(nn::relu);
     if (large) {
       layers.emplace_back(
@@ -111,8 +114,10 @@ struct Resnet : torch::nn::Module {
       auto& part = *register_module(name, std::make_shared<torch::nn::Module>(name));
       for (int64_t b = 0; b < kind.blocks[i]; ++b) {
         const int64_t stride = i > 0 && b == 0 ? 2 : 1;
-        auto block = std::make_shared<Block>(options, kind.bottleneck, in, kWidths[i], stride);
-        part.register_module(std::to_string(b), block);
+        const std::string index = std::to_string(b);
+        auto block =
+            std::make_shared<Block>(options, name + "." + index, kind.bottleneck, in, kWidths[i], stride);
+        part.register_module(index, block);
         layers.emplace_back([block](const at::Tensor& x) { return block->forward(x); });
         in = kind.bottleneck ? 4 * kWidths[i] : kWidths[i];
       }

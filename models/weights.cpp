@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/equal.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -32,21 +33,22 @@ std::vector<std::string> names_of(const NamedTensor& wanted) {
   return names;
 }
 
-/// The tensor under one of the entry's names as they are, else under one of them without the prefix, unless
+/// The tensors under the entry's names as they are, then those under its names without the prefix, unless
 /// that is a name of the model's own.
-const NamedTensors::Item* find_any(const NamedTensors& weights, const NamedTensor& wanted,
-                                   const Names& own_names) {
-  const std::vector<std::string> names = names_of(wanted);
-  for (const bool exact : {true, false}) {
-    for (const NamedTensors::Item& item : weights) {
-      if (!exact && own_names.contains(item.first)) continue;
-      const auto is_item = [&](const std::string& name) {
-        return item.first == (exact ? name : without_prefix(name));
-      };
-      if (std::any_of(names.begin(), names.end(), is_item)) return &item;
+std::vector<NamedTensors::Item> find_all(const NamedTensors& weights, const NamedTensor& wanted,
+                                         const Names& own_names) {
+  std::vector<NamedTensors::Item> found;
+  std::vector<NamedTensors::Item> without;
+  for (const std::string& name : names_of(wanted)) {
+    const std::string_view bare = without_prefix(name);
+    if (const at::Tensor* exact = weights.find(name)) {
+      found.emplace_back(name, *exact);
+    } else if (const at::Tensor* tensor = weights.find(bare); tensor && !own_names.contains(bare)) {
+      without.emplace_back(bare, *tensor);
     }
   }
-  return nullptr;
+  found.insert(found.end(), without.begin(), without.end());
+  return found;
 }
 
 /// GPT-2's causal masks, which lie beside "c_attn.bias" under the names "h.0.attn.bias" and
@@ -82,6 +84,22 @@ void check(const NamedTensors::Item& got, const NamedTensor& wanted, const std::
   }
 }
 
+/// Two tensors of the file for one of the model must be the same.
+void check_equal(const NamedTensors::Item& first, const NamedTensors::Item& second, const std::string& where,
+                 Problems& problems) {
+  const auto& [name, tensor] = first;
+  const auto& [other, copy] = second;
+  const bool same_shape = tensor.sizes() == copy.sizes();
+  const at::ScalarType type = tensor.scalar_type() == copy.scalar_type() ? tensor.scalar_type() : at::kDouble;
+  if (same_shape && at::equal(tensor.to(at::kCPU, type), copy.to(at::kCPU, type))) return;
+  problems.add(message::weights_tied, {{"where", where},
+                                       {"name", name},
+                                       {"shape", shape_text(tensor)},
+                                       {"other", other},
+                                       {"other_shape", shape_text(copy)},
+                                       {"what", same_shape ? "values" : "shape"}});
+}
+
 /// Where each tensor comes from; what is missing or does not fit goes to `problems`.
 std::vector<std::pair<at::Tensor, at::Tensor>> find_copies(const std::vector<NamedTensor>& wanted,
                                                            const NamedTensors& weights,
@@ -92,13 +110,15 @@ std::vector<std::pair<at::Tensor, at::Tensor>> find_copies(const std::vector<Nam
   }
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   for (const NamedTensor& entry : wanted) {
-    if (const NamedTensors::Item* item = find_any(weights, entry, own_names)) {
-      check(*item, entry, where, problems);
-      copies.emplace_back(entry.tensor, item->second);
-    } else {
+    const std::vector<NamedTensors::Item> found = find_all(weights, entry, own_names);
+    if (found.empty()) {
       problems.add(message::weights_missing,
                    {{"where", where}, {"name", entry.name}, {"needed", shape_text(entry.tensor)}});
+      continue;
     }
+    check(found.front(), entry, where, problems);
+    for (size_t i = 1; i < found.size(); ++i) check_equal(found.front(), found[i], where, problems);
+    copies.emplace_back(entry.tensor, found.front().second);
   }
   return copies;
 }

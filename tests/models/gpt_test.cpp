@@ -218,6 +218,26 @@ TEST(MakeGpt, DataThatDoNotFitAreNamedByTheirSample) {
   EXPECT_THROW(model.forward(Batch({{"input_ids", at::zeros({2}, at::kLong)}})), ModelError);
 }
 
+TEST(MakeGpt, AMaskMayOnlyHideTheEndOfARow) {
+  const Model model = golden_model(at::kDouble);
+  const at::Tensor ids = at::tensor({3, 1, 4, 1, 5, 9}, at::kLong).view({2, 3});
+  const auto forward = [&](std::vector<int64_t> mask, at::ScalarType type = at::kLong) {
+    const at::Tensor shown = at::tensor(mask, at::kLong).view({2, -1}).to(type);
+    return model.forward(Batch({{"input_ids", ids}, {"attention_mask", shown}}, {8, 70})).tensor();
+  };
+  const std::string text =
+      ": attention_mask shows it after a token that it hides, and this model attends to all that comes "
+      "before; pad on the right, or give the sequences end to end with offsets and leave masked tokens out";
+  EXPECT_ERROR(forward({1, 1, 1, 0, 1, 1}), DataError, "sample 70, token 1" + text);
+  EXPECT_ERROR(forward({1, 0, 1, 0, 1, 1}), DataError, "sample 8, token 2" + text);
+  EXPECT_ERROR(forward({0, 0, 1, 1, 1, 1}, at::kBool), DataError, "sample 8, token 2" + text);
+  EXPECT_ERROR(forward({1, 1, 1, 1}), ModelError,
+               "attention_mask has shape [2, 2], needed that of input_ids, [2, 3]");
+  const at::Tensor real = forward({1, 1, 0, 1, 1, 1});
+  EXPECT_TRUE(real.equal(forward({1, 1, 1, 1, 1, 1})));
+  EXPECT_TRUE(test::close(real[0].narrow(0, 0, 2), model.forward(packed({{3, 1}})).tensor(), 1e-14));
+}
+
 TEST(MakeGpt, SizesThatCannotBeAreRefused) {
   EXPECT_ERROR(make_gpt({.layers = 0}), ModelError, "model: layers is 0, needed at least 1");
   EXPECT_THROW(make_gpt({.vocabulary = 0}), ModelError);

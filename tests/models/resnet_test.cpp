@@ -121,6 +121,20 @@ TEST(MakeResnet, FrozenBatchNormGivesTheGradientOfTheWholeBatch) {
   EXPECT_TRUE(batch_norms(model).empty());
 }
 
+TEST(MakeResnet, BatchNormInTrainingRefusesOneValueAChannel) {
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const Model model = tiny_resnet18(Norm::batch, type);
+    const MicroBatch one({{"x", at::ones({1, 3, 8, 8})}});
+    EXPECT_ERROR(
+        model.forward(one), ModelError,
+        "BatchNorm layer4.0.bn1 is in training mode and got [1, 512, 1, 1], one value a channel, "
+        "where at least two are needed; take larger micro-batches or images, or model.norm: group, or "
+        "freeze it (train.batch_norm: freeze; in the library freeze_batch_norm)");
+    model.train(false);
+    EXPECT_NO_THROW(model.forward(one));
+  }
+}
+
 TEST(MakeResnet, BatchNormIsFoundByItsClass) {
   const Model model = tiny_resnet18(Norm::batch, at::kFloat);
   EXPECT_EQ(batch_norms(model).size(), 20U);

@@ -98,6 +98,30 @@ TEST(LoadWeights, TakesNamesWithoutTheirPrefix) {
   EXPECT_TRUE(warnings.texts.empty());
 }
 
+TEST(LoadWeights, TwoNamesOfOneTensorMustHoldTheSame) {
+  const Model model = small_decoder();
+  const at::Tensor bias = at::full({6}, 2.0);
+  const auto load = [&](const std::string& name, const at::Tensor& embedding, const at::Tensor& head) {
+    load_weights(model, {{"h.0.attn.c_attn.bias", bias}, {name, embedding}, {"lm_head.weight", head}}, "w");
+  };
+  at::Tensor other = at::ones({3, 2});
+  other[2][1] = 1.5;
+  const auto text = [](const std::string& first, const std::string& second, const std::string& what) {
+    return "w: tensors \"" + first + " and \"" + second +
+           " are two names of one tensor in the model and differ in " + what +
+           "; leave one of them out, or write the same into both";
+  };
+  EXPECT_ERROR(load("transformer.wte.weight", at::ones({3, 2}), other), ModelError,
+               text("transformer.wte.weight\" [3, 2]", "lm_head.weight\" [3, 2]", "values"));
+  EXPECT_ERROR(load("wte.weight", at::ones({3, 2}), other), ModelError,
+               text("lm_head.weight\" [3, 2]", "wte.weight\" [3, 2]", "values"));
+  EXPECT_ERROR(load("transformer.wte.weight", at::ones({3, 2}), at::ones({2, 3})), ModelError,
+               text("transformer.wte.weight\" [3, 2]", "lm_head.weight\" [2, 3]", "shape"));
+  EXPECT_TRUE(tensor_of(model, 0).equal(at::zeros({3, 2})));
+  load("transformer.wte.weight", at::ones({3, 2}), at::ones({3, 2}, at::kBFloat16));
+  EXPECT_TRUE(tensor_of(model, 0).equal(at::ones({3, 2})));
+}
+
 TEST(LoadWeights, APrefixIsNotTwoNames) {
   const Model both = model_of({{"transformer.a", {2}}, {"a", {2}}});
   EXPECT_ERROR(load_weights(both, {{"a", at::ones({2})}}, "w"), ModelError,
