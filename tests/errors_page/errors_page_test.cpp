@@ -12,6 +12,7 @@
 #include "accrue/base/error.h"
 #include "tests/calls/bad_calls.h"
 #include "tests/config/bad_configs.h"
+#include "tests/formats/bad_data_files.h"
 #include "tests/formats/bad_files.h"
 #include "tests/program/bad_commands.h"
 #include "tests/support/files.h"
@@ -62,6 +63,35 @@ constexpr std::string_view kSafetensors = R"(
 
 Read as weights. As data, the same texts are a `DataError` (exit code 3); in a checkpoint they are part of a
 `CheckpointError` (exit code 1).
+
+)";
+
+constexpr std::string_view kIdx = R"(
+## IDX files
+
+)";
+
+constexpr std::string_view kIdxGz = R"(
+## IDX files packed by gzip
+
+)";
+
+constexpr std::string_view kCifar = R"(
+## CIFAR files
+
+)";
+
+constexpr std::string_view kTokenFiles = R"(
+## Token shards
+
+Read with a vocabulary of 100 ids.
+
+)";
+
+constexpr std::string_view kTokenRows = R"(
+## Rows of tokens (JSON lines)
+
+Read with a vocabulary of 100 ids, a context of 6, and rows cut at 8 tokens.
 
 )";
 
@@ -163,7 +193,9 @@ std::string commands() {
 
 std::string page() {
   return std::string(kHead) + configurations() + files(kCsv, bad_csv()) +
-         files(kSafetensors, bad_safetensors()) + calls() + commands();
+         files(kSafetensors, bad_safetensors()) + files(kIdx, bad_idx()) + files(kIdxGz, bad_idx_gz()) +
+         files(kCifar, bad_cifar()) + files(kTokenFiles, bad_token_files()) +
+         files(kTokenRows, bad_token_rows()) + calls() + commands();
 }
 
 TEST(ErrorsPage, IsWhatTheTablesGive) {
