@@ -81,27 +81,27 @@ RunRecord full_record() {
 }
 
 TEST(RunRecord, HasTheseGroupsNamesAndTypes) {
-  EXPECT_THAT(described(full_record()),
-              testing::ElementsAre(
-                  "format text", "workload object", "workload.task text", "workload.model text",
-                  "workload.dtype text", "workload.optimizer text", "workload.parameters whole",
-                  "workload.batch whole", "workload.micro_batch whole", "workload.num_micro_steps whole",
-                  "workload.sequence_length whole", "workload.seed whole", "workload.warmup_updates whole",
-                  "environment object", "environment.accrue text", "environment.torch text",
-                  "environment.compiler text", "environment.device text", "environment.processor text",
-                  "environment.kernels text", "environment.threads whole", "performance object",
-                  "performance.measured_updates whole", "performance.seconds_minimum number",
-                  "performance.seconds_median number", "performance.samples_per_second number",
-                  "performance.tokens_per_second number", "performance.padded_tokens_per_second number",
-                  "performance.token_rule text", "memory object", "memory.peak_resident_bytes whole",
-                  "memory.parameters whole", "memory.gradients whole", "memory.optimizer_state whole",
-                  "memory.masters whole", "memory.average whole", "memory.device_allocated null",
-                  "memory.device_reserved null", "memory.out_of_memory flag", "training object",
-                  "training.updates whole", "training.skipped whole", "training.samples whole",
-                  "training.first_loss number", "training.last_loss number", "training.evaluation object",
-                  "training.evaluation.loss number", "training.evaluated_weights text", "training.interrupted flag",
-                  "training.stopped_early flag", "evidence text",
-                  "non_finite null"));
+  EXPECT_THAT(
+      described(full_record()),
+      testing::ElementsAre(
+          "format text", "workload object", "workload.task text", "workload.model text",
+          "workload.dtype text", "workload.optimizer text", "workload.parameters whole",
+          "workload.batch whole", "workload.micro_batch whole", "workload.num_micro_steps whole",
+          "workload.sequence_length whole", "workload.seed whole", "workload.warmup_updates whole",
+          "environment object", "environment.accrue text", "environment.torch text",
+          "environment.compiler text", "environment.device text", "environment.processor text",
+          "environment.kernels text", "environment.threads whole", "performance object",
+          "performance.measured_updates whole", "performance.seconds_minimum number",
+          "performance.seconds_median number", "performance.samples_per_second number",
+          "performance.tokens_per_second number", "performance.padded_tokens_per_second number",
+          "performance.token_rule text", "memory object", "memory.peak_resident_bytes whole",
+          "memory.parameters whole", "memory.gradients whole", "memory.optimizer_state whole",
+          "memory.masters whole", "memory.average whole", "memory.device_allocated null",
+          "memory.device_reserved null", "memory.out_of_memory flag", "training object",
+          "training.updates whole", "training.skipped whole", "training.samples whole",
+          "training.first_loss number", "training.last_loss number", "training.evaluation object",
+          "training.evaluation.loss number", "training.evaluated_weights text", "training.interrupted flag",
+          "training.stopped_early flag", "evidence text", "non_finite null"));
 }
 
 TEST(RunRecord, ValuesStandUnderTheirNames) {
