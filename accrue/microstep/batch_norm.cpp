@@ -40,10 +40,10 @@ bool mixes_samples(const ModuleInfo& module) {
 }
 
 std::vector<ModuleInfo> batch_norms(const Model& model) {
-  std::vector<ModuleInfo> list;
-  if (model.is_training()) {
-    list = model.modules();
-  } else {
+  std::vector<ModuleInfo> list = model.modules();
+  const bool any = std::any_of(list.begin(), list.end(),
+                               [](const ModuleInfo& module) { return is_batch_norm(module.kind); });
+  if (any && !model.is_training()) {
     const std::function<void()> put_back = note_modes(model);
     model.train(true);
     list = model.modules();
@@ -53,15 +53,16 @@ std::vector<ModuleInfo> batch_norms(const Model& model) {
   return list;
 }
 
-void warn_of_batch_norm(const Model& model, int64_t smallest_micro_batch) {
+bool warn_of_batch_norm(const Model& model, int64_t smallest_micro_batch) {
   const std::vector<ModuleInfo> layers = batch_norms(model);
-  if (layers.empty()) return;
+  if (layers.empty()) return false;
   const std::string paths = paths_of(layers);
   if (smallest_micro_batch == 1 || smallest_micro_batch == 2) {
     warn(message::batch_norm_tiny, {{"layers", paths}, {"size", smallest_micro_batch}});
   } else {
     warn(message::batch_norm_split, {{"layers", paths}});
   }
+  return true;
 }
 
 Model freeze_batch_norm(Model model) {

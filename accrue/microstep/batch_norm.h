@@ -21,8 +21,8 @@ std::vector<ModuleInfo> batch_norms(const Model& model);
 
 /// Warns once, naming the layers, why their micro-batches are another computation than the whole batch, and
 /// the ways out (GroupNorm or LayerNorm, freezing); more strongly for micro-batches of 1 or 2 (0: not known).
-/// Silent where there is none.
-void warn_of_batch_norm(const Model& model, int64_t smallest_micro_batch);
+/// Silent and false where there is none.
+bool warn_of_batch_norm(const Model& model, int64_t smallest_micro_batch);
 
 /// The same model with its BatchNorm layers in evaluation mode for good: they use their running statistics
 /// and leave them alone; weight and bias are trained on. `train(true)` of the result keeps it so. Throws

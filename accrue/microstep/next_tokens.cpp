@@ -80,9 +80,16 @@ NextTokens next_tokens(const at::Tensor& labels, std::span<const int64_t> offset
 }
 
 NextTokens next_tokens(const Batch& batch, std::string_view labels, std::string_view mask) {
-  if (batch.is_ragged()) return next_tokens(batch[labels], batch.offsets());
+  if (batch.is_ragged()) {
+    check_no_mask(batch, mask);
+    return next_tokens(batch[labels], batch.offsets());
+  }
   const at::Tensor* const shown = batch.fields().find(mask);
   return next_tokens(batch[labels], shown != nullptr ? *shown : at::Tensor());
+}
+
+void check_no_mask(const Batch& ragged, std::string_view mask) {
+  if (ragged.fields().contains(mask)) fail(message::ragged_mask, {{"name", mask}});
 }
 
 at::Tensor counted_rows(const at::Tensor& logits, const NextTokens& tokens) {

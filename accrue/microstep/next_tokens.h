@@ -24,8 +24,12 @@ NextTokens next_tokens(const at::Tensor& labels, const at::Tensor& mask);
 /// Of sequences laid end to end: labels [tokens], offsets [n + 1] from 0 to tokens, rising.
 NextTokens next_tokens(const at::Tensor& labels, std::span<const int64_t> offsets);
 
-/// Of either form of a batch, by the names of its fields; a mask that is not there hides nothing.
+/// Of either form of a batch, by the names of its fields; a mask that is not there hides nothing. Throws
+/// ArgumentError for a ragged batch with a mask.
 NextTokens next_tokens(const Batch& batch, std::string_view labels, std::string_view mask);
+
+/// ArgumentError if the ragged batch has the field `mask`: what is masked is left out of its sequences.
+void check_no_mask(const Batch& ragged, std::string_view mask);
 
 /// The rows of `logits` ([n, T, C] or [tokens, C]) that count: [m, C]. Nothing else is copied.
 at::Tensor counted_rows(const at::Tensor& logits, const NextTokens& tokens);

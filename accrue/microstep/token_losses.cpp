@@ -88,8 +88,10 @@ Loss next_token_loss(double label_smoothing, std::string labels, std::string mas
       .terms =
           [label_smoothing, labels, mask](const Outputs& outputs, const MicroBatch& micro) {
             const at::Tensor& logits = outputs.tensor();
-            if (micro.is_ragged())
+            if (micro.is_ragged()) {
+              check_no_mask(micro, mask);
               return loss::segment_cross_entropy(logits, micro[labels], micro.offsets(), label_smoothing);
+            }
             const at::Tensor* const shown = micro.fields().find(mask);
             return loss::token_cross_entropy(logits, micro[labels], shown ? *shown : at::Tensor(),
                                              label_smoothing);

@@ -37,7 +37,7 @@ Added add_micro_step(const Model& model, const Loss& loss, const MicroBatch& mic
   const LossTerms terms = run_micro_step(model, loss, micro, context);
   measured.seconds.forward += forward.seconds();
   const Stopwatch backward;
-  const Added added = window.add(terms, micro.ids());
+  const Added added = window.add(terms, context.sample_ids);
   measured.seconds.backward += backward.seconds();
   if (added != Added::added) return added;
   measured.micro_sizes.push_back(micro.size());

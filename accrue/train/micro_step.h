@@ -7,8 +7,8 @@
 
 namespace accrue {
 
-/// One whole micro-step: forward, loss, backward into the window. Adds its size, tokens and times to
-/// `measured`.
+/// One whole micro-step: forward, loss, backward into the window, under the context's sample ids. Adds its
+/// size, tokens and times to `measured`.
 Added add_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro, Window& window,
                      const MicroStepContext& context, UpdateResult& measured);
 

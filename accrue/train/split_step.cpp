@@ -16,7 +16,17 @@ SplitStep::SplitStep(const Model& model, const Loss& loss, Updater& updater, Spl
   updater_.gradients().check_covers(model_.parameters());
   if ((options_.micro_batch == 0) == (options_.num_micro_steps == 0))
     fail(message::split_one_of_two, {{"got", options_.micro_batch == 0 ? "neither" : "both"}});
-  warn_of_batch_norm(model_, options_.micro_batch);
+  const bool tiny = options_.micro_batch == 1 || options_.micro_batch == 2;
+  may_warn_of_tiny_groups_ = warn_of_batch_norm(model_, options_.micro_batch) && !tiny;
+}
+
+void SplitStep::warn_of_tiny_groups(const Plan& plan) {
+  if (!may_warn_of_tiny_groups_) return;
+  const auto smallest = std::min_element(plan.groups.begin(), plan.groups.end(),
+                                         [](const Group& a, const Group& b) { return a.length < b.length; });
+  if (smallest == plan.groups.end() || smallest->length > 2) return;
+  may_warn_of_tiny_groups_ = false;
+  warn_of_batch_norm(model_, smallest->length);
 }
 
 UpdateResult SplitStep::operator()(const Batch& batch) {
@@ -28,6 +38,7 @@ UpdateResult SplitStep::operator()(const Batch& batch) {
 
 UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
   const std::vector<MicroBatch> groups = split(batch, plan);
+  warn_of_tiny_groups(plan);
   std::vector<bool> left_out(groups.size(), false);
   const bool skips_micro_batches = updater_.options().non_finite == NonFinite::skip_micro_batch;
   UpdateResult measured;

@@ -27,7 +27,8 @@ struct SplitOptions {
 };
 
 /// Split mode: a whole batch is given, it is cut, and one update is made of it. Model, loss and updater must
-/// outlive it. Throws ArgumentError if the updater's parameters are not the model's.
+/// outlive it. Throws ArgumentError if the updater's parameters are not the model's. Warns of BatchNorm when
+/// it is made, and once more strongly at the first plan with a group of 1 or 2.
 class SplitStep {
  public:
   SplitStep(const Model& model, const Loss& loss, Updater& updater, SplitOptions options);
@@ -39,6 +40,7 @@ class SplitStep {
   UpdateResult operator()(const Batch& batch, const Plan& plan);
 
  private:
+  void warn_of_tiny_groups(const Plan& plan);
   /// Runs the groups that are not left out; returns the number of the group to leave out, or nothing.
   std::optional<size_t> run_groups(Window& window, const std::vector<MicroBatch>& groups,
                                    const std::vector<bool>& left_out, UpdateResult& measured);
@@ -48,6 +50,7 @@ class SplitStep {
   Loss loss_;
   Updater& updater_;
   SplitOptions options_;
+  bool may_warn_of_tiny_groups_ = false;
 };
 
 }  // namespace accrue

@@ -39,15 +39,18 @@ std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
                       .keep_overflow = updater_.expects_overflow(),
                       .snapshot = options_.snapshot});
     measured_ = {};
+    rows_in_window_ = 0;
   }
+  std::vector<int64_t> ids = micro.ids();
+  if (!micro.has_own_ids()) std::iota(ids.begin(), ids.end(), rows_in_window_);
   Added added{};
   try {
-    added = add_micro_step(
-        model_, loss_, micro, *window_,
-        {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = micro.ids()}, measured_);
+    added = add_micro_step(model_, loss_, micro, *window_,
+                           {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = ids},
+                           measured_);
   } catch (...) {
     if (!options_.snapshot) {
-      abandon(micro.ids());
+      abandon(ids);
     } else if (pending() == 0) {
       window_.reset();
     } else {
@@ -57,6 +60,7 @@ std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
   }
   updater_.note_micro_step(*window_);
   ++micro_steps_seen_;
+  rows_in_window_ += micro.size();
   tell(added);
   if (!window_->is_whole()) return std::nullopt;
   return apply();

@@ -36,9 +36,10 @@ class StreamStep {
   StreamStep(const Model& model, const Loss& loss, Updater& updater, StreamOptions options);
   ~StreamStep();
 
-  /// One micro-step; a result when it completed a window. On an exception the error is unchanged; with
-  /// `snapshot` only this micro-batch is taken back, else (and after an exception of `on_micro_step`) the
-  /// window is closed unapplied and `lost_ids` names its samples.
+  /// One micro-step; a result when it completed a window. A micro-batch without ids of its own has its rows'
+  /// numbers in the window (those of a left-out micro-batch count, those of a failed one do not). On an
+  /// exception the error is unchanged; with `snapshot` only this micro-batch is taken back, else (and after
+  /// an exception of `on_micro_step`) the window is closed unapplied and `lost_ids` names its samples.
   std::optional<UpdateResult> push(const MicroBatch& micro);
   /// The end of an epoch: the tail policy is carried out.
   std::optional<UpdateResult> end_epoch();
@@ -63,7 +64,8 @@ class StreamStep {
   Updater& updater_;
   StreamOptions options_;
   std::unique_ptr<Window> window_;
-  UpdateResult measured_;  // micro sizes and seconds of the open window
+  UpdateResult measured_;       // micro sizes and seconds of the open window
+  int64_t rows_in_window_ = 0;  // of the open window, skipped ones too
   int64_t micro_steps_seen_ = 0;
   int64_t updates_ = 0;
   int64_t dropped_ = 0;

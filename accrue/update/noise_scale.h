@@ -11,7 +11,9 @@ namespace accrue {
 ///   |G|^2 = (B |g_B|^2 - b |g_b|^2) / (B - b),  tr(S) = (|g_b|^2 - |g_B|^2) / (1 / b - 1 / B),
 /// each averaged over updates (decay 0.9, bias-corrected) before they are divided. An estimate with a caveat:
 /// it is noisy for some dozens of updates, biased where the first micro-step is no fair draw of the batch,
-/// counts in weights (samples or tokens), and says nothing where the loss is not a mean over them.
+/// counts in weights (samples or tokens), and says nothing where the loss is not a mean over them: under
+/// Reduction::micro_mean, whose weights count micro-batches, the updater adds nothing and gives NaN (null in
+/// records).
 class NoiseScale {
  public:
   struct State {

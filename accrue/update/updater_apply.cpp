@@ -36,6 +36,11 @@ const TermSum* divisor_of(const std::vector<TermSum>& terms) {
   return found == terms.end() ? nullptr : &*found;
 }
 
+/// Whether the terms' weights are those of samples or tokens, as the noise scale needs them.
+bool counts_weights(const Window& window) {
+  return window.options().reduction != Reduction::micro_mean;
+}
+
 }  // namespace
 
 UpdateResult Updater::Impl::apply(Window& window) {
@@ -58,7 +63,7 @@ UpdateResult Updater::Impl::run(Window& window) {
   }
   ++num_windows_;
   first_ = {};
-  if (options_.noise_scale) result.noise_scale = noise_.value();
+  if (options_.noise_scale && counts_weights(window)) result.noise_scale = noise_.value();
   return result;
 }
 
@@ -170,7 +175,7 @@ void Updater::Impl::write(Window& window, const UpdateResult& result) {
 }
 
 void Updater::Impl::note_micro_step(const Window& window) {
-  if (!options_.noise_scale || window.num_micro_steps() != 1) return;
+  if (!options_.noise_scale || !counts_weights(window) || window.num_micro_steps() != 1) return;
   if (&window.gradients() != &gradients_) fail(message::window_of_other_buffer);
   chunks_.locate();
   const Chunks::Reading reading = chunks_.read(kernels_);

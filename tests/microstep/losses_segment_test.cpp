@@ -7,6 +7,7 @@
 
 #include "accrue/batch/pad.h"
 #include "accrue/microstep/losses.h"
+#include "accrue/microstep/next_tokens.h"
 #include "tests/support/errors.h"
 #include "tests/support/models.h"
 #include "tests/support/tensors.h"
@@ -215,6 +216,20 @@ std::pair<double, at::Tensor> loss_and_gradient(const Model& model, const Loss& 
   std::vector<at::Tensor> views;
   for (const GradientBuffer::Entry& entry : gradients.entries()) views.push_back(entry.view);
   return {window.loss(), test::joined(views).div(window.weight())};
+}
+
+TEST(NextTokenLoss, AMaskBesideSequencesEndToEndIsRefused) {
+  const at::Tensor labels = long_tensor({0, 1, 2});
+  const Batch batch({{"labels", labels}, {"attention_mask", labels}, {kOffsets, long_tensor({0, 3})}});
+  const std::string text =
+      "the batch of sequences laid end to end has a field \"attention_mask\", which nothing would heed; "
+      "leave "
+      "masked tokens out of the sequences (or give them the label -100) and give the batch without it";
+  const Loss loss = next_token_loss();
+  EXPECT_ERROR(loss.terms(Outputs(at::zeros({3, 4})), batch), ArgumentError, text);
+  EXPECT_ERROR(loss.weigh(batch), ArgumentError, text);
+  EXPECT_ERROR(next_tokens(batch, "labels", "attention_mask"), ArgumentError, text);
+  EXPECT_EQ(next_tokens(batch, "labels", "mask").rows.numel(), 2);
 }
 
 TEST(NextTokenLoss, PackedPaddedAndSplitGiveTheSame) {

@@ -63,11 +63,33 @@ TEST(StepsWithBatchNorm, WarnOnceEach) {
   EXPECT_THAT(warnings.texts[3], Not(HasSubstr("meaningless")));
 }
 
+TEST(StepsWithBatchNorm, WarnOnceMoreOfTheFirstPlanWithATinyGroup) {
+  test::seed(4);
+  NormedTraining training;
+  const test::Warnings warnings;
+  SplitStep split(training.model, mse_loss(), training.updater, {.micro_batch = 5});
+  split(batch_of(10));
+  ASSERT_EQ(warnings.texts.size(), 1U);
+  EXPECT_THAT(warnings.texts[0], Not(HasSubstr("meaningless")));
+  split(batch_of(12));
+  split(batch_of(12));
+  ASSERT_EQ(warnings.texts.size(), 2U);
+  EXPECT_THAT(warnings.texts[1], HasSubstr("micro-batches of 2 (1), where they are meaningless"));
+  SplitStep counted(training.model, mse_loss(), training.updater, {.num_micro_steps = 2});
+  counted(batch_of(4));
+  ASSERT_EQ(warnings.texts.size(), 4U);
+  EXPECT_THAT(warnings.texts[3], HasSubstr("micro-batches of 2 (1), where they are meaningless"));
+  SplitStep tiny(training.model, mse_loss(), training.updater, {.micro_batch = 2});
+  tiny(batch_of(4));
+  EXPECT_EQ(warnings.texts.size(), 5U);
+}
+
 TEST(StepsWithBatchNorm, AreSilentOfAFrozenModel) {
   NormedTraining training(/*frozen=*/true);
   const test::Warnings warnings;
   const SplitStep split(training.model, mse_loss(), training.updater, {.micro_batch = 1});
   const StreamStep stream(training.model, mse_loss(), training.updater, {.num_micro_steps = 2});
+  SplitStep(training.model, mse_loss(), training.updater, {.micro_batch = 3})(batch_of(4));
   EXPECT_TRUE(warnings.texts.empty());
 }
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "accrue/nn/dropout.h"
 #include "tests/support/errors.h"
 #include "tests/support/warnings.h"
 #include "tests/train/training.h"
@@ -22,6 +23,15 @@ using test::Training;
 /// the numbers below are closed forms of w -= 0.02 * 2 (w - 2) * (sum of x^2) / divisor.
 double after(double weight, double sum_of_squares, double divisor) {
   return weight - 0.02 * 2 * (weight - 2) * sum_of_squares / divisor;
+}
+
+Model failing_at(const Training& training, int64_t call, std::shared_ptr<int64_t> calls) {
+  Model model = training.model();
+  model.forward = [call, calls, forward = model.forward](const MicroBatch& micro) {
+    if ((*calls)++ == call) throw std::runtime_error("planted");
+    return forward(micro);
+  };
+  return model;
 }
 
 StreamStep make(Training& training, StreamOptions options) {
@@ -170,16 +180,82 @@ TEST(Tail, LessDataThanOneWindowStillTrains) {
   EXPECT_NEAR(training.parameters().item<double>(), after(0, 14, 3), 1e-6);
 }
 
-// Failures.
+// Random numbers.
 
-Model failing_at(const Training& training, int64_t call, std::shared_ptr<int64_t> calls) {
-  Model model = training.model();
-  model.forward = [call, calls, forward = model.forward](const MicroBatch& micro) {
-    if ((*calls)++ == call) throw std::runtime_error("planted");
-    return forward(micro);
+/// The plain sum of what dropout leaves of x: after one update at lr 1 the parameters are minus the gradient,
+/// the mean of the rows as the masks left them.
+test::SmallModel masked() {
+  test::SmallModel model = test::weighted_sum(40, at::kDouble);
+  model.compute = [](const std::vector<NamedTensor>& w, const MicroBatch& micro) {
+    return at::mv(nn::dropout(micro["x"], 0.5, nn::Layer("drop")), w[0].tensor);
   };
   return model;
 }
+
+struct MaskedTraining : Training {
+  explicit MaskedTraining(UpdateOptions options = {}) : Training(masked(), Sgd{.lr = 1}, options) {}
+};
+
+at::Tensor split_masked(const Batch& batch, int64_t micro_batch) {
+  MaskedTraining training;
+  SplitStep(training.model(), test::output_sum(), training.updater,
+            {.micro_batch = micro_batch, .seed = 3})(batch);
+  return training.parameters();
+}
+
+// Tolerance of both: float64 additions of 6 rows in another order.
+
+TEST(StreamDropout, MicroBatchesWithoutIdsDrawTheMasksOfTheSplit) {
+  const at::Tensor x = at::rand({6, 40}, at::kDouble) + 1;
+  const at::Tensor whole = split_masked(Batch({{"x", x}}), 6);
+  EXPECT_TRUE(test::close(split_masked(Batch({{"x", x}}), 2), whole, 1e-14));
+  MaskedTraining training;
+  StreamStep stream(training.model(), test::output_sum(), training.updater,
+                    {.num_micro_steps = 3, .seed = 3});
+  int64_t row = 0;
+  for (const int64_t size : {1, 3, 2}) {
+    stream.push(Batch({{"x", x.narrow(0, row, size)}}));
+    row += size;
+  }
+  EXPECT_TRUE(test::close(training.parameters(), whole, 1e-14));
+}
+
+TEST(StreamDropout, AFailedMicroBatchLeavesItsNumbersAndALeftOutOneKeepsThem) {
+  at::Tensor x = at::rand({6, 40}, at::kDouble) + 1;
+  const double infinite = std::numeric_limits<double>::infinity();
+  const UpdateOptions skips{.non_finite = NonFinite::skip_micro_batch};
+  x.narrow(0, 2, 2).fill_(infinite);
+  MaskedTraining by_split(skips);
+  SplitStep(by_split.model(), test::output_sum(), by_split.updater,
+            {.micro_batch = 2, .seed = 3})(Batch({{"x", x}}));
+  MaskedTraining training(skips);
+  const Model model = failing_at(training, 2, std::make_shared<int64_t>(0));
+  StreamStep stream(model, test::output_sum(), training.updater,
+                    {.num_micro_steps = 3, .snapshot = true, .seed = 3});
+  for (int64_t row = 0; row < 6; row += 2) {
+    const Batch micro({{"x", x.narrow(0, row, 2)}});
+    if (row == 4) {
+      EXPECT_THROW(stream.push(micro), std::runtime_error);
+    }
+    stream.push(micro);
+  }
+  EXPECT_GT(training.parameters().abs().sum().item<double>(), 0);
+  EXPECT_TRUE(test::close(training.parameters(), by_split.parameters(), 1e-14));
+}
+
+TEST(SplitDropout, EqualIdsHaveMasksOfTheirOwnThatNoSplitChanges) {
+  const at::Tensor x = at::ones({6, 40}, at::kDouble);
+  const Batch batch({{"x", x}}, {4, 4, 7, 4, 7, 9});
+  const at::Tensor whole = split_masked(batch, 6);
+  for (const int64_t micro_batch : {1, 2, 4}) {
+    EXPECT_TRUE(test::close(split_masked(batch, micro_batch), whole, 1e-14)) << micro_batch;
+  }
+  // Two rows under one mask would sum to 0 or 4; under two masks half of the 40 places sum to 2.
+  const at::Tensor sums = split_masked(batch.rows(0, 2), 2) * -2;
+  EXPECT_TRUE((sums == 2).any().item<bool>());
+}
+
+// Failures.
 
 TEST(StreamFailure, ClosesTheWindowAndNamesTheSamples) {
   for (int64_t failing = 0; failing < 3; ++failing) {
@@ -252,7 +328,7 @@ TEST(StreamFailure, ACallbackThatThrowsClosesTheWindow) {
     stream.push(test::doubling(1, 2));
     test::Warnings warnings;
     EXPECT_THROW(stream.push(test::doubling(1, 2)), std::runtime_error);
-    EXPECT_EQ(stream.lost_ids(), (std::vector<int64_t>{0, 1, 0, 1}));
+    EXPECT_EQ(stream.lost_ids(), (std::vector<int64_t>{0, 1, 2, 3})) << "the rows' numbers in the window";
     EXPECT_EQ(stream.pending(), 0);
     armed = false;
     EXPECT_FALSE(stream.push(test::doubling(1, 2)));

@@ -257,6 +257,19 @@ TEST(NoiseScaleOfASplit, DoesNotDependOnThreads) {
   EXPECT_EQ(one, three);
 }
 
+TEST(NoiseScaleOfASplit, IsNotTakenFromMeansOfMicroBatches) {
+  Training training(test::weighted_sum(64), Sgd{.lr = 0}, {.noise_scale = true});
+  SplitStep exact(training.model(), test::output_sum(), training.updater, {.micro_batch = 4});
+  SplitStep means(training.model(), test::output_sum(), training.updater,
+                  {.micro_batch = 4, .reduction = Reduction::micro_mean});
+  EXPECT_TRUE(std::isnan(means(noisy_batch(32)).noise_scale));
+  EXPECT_EQ(training.updater.state().numbers[2].second, 0) << "windows";
+  EXPECT_FALSE(std::isnan(exact(noisy_batch(32)).noise_scale));
+  EXPECT_TRUE(std::isnan(means(noisy_batch(32)).noise_scale))
+      << "the estimate of before is not this window's";
+  EXPECT_EQ(training.updater.state().numbers[2].second, 1) << "windows";
+}
+
 TEST(NoiseScaleOfAStream, IsThatOfTheSplit) {
   std::vector<std::pair<std::string, double>> split;
   noise_after(3, 8, &split);
