@@ -159,7 +159,9 @@ TEST(TokenArrays, ACutMustLeaveATarget) {
 
 TEST(LoadTokens, AShardMayBeginLikeJson) {
   const std::string path = test::write_file(test::fresh_folder() + "/a.bin", shard({'{', '"', 'a', '"'}));
-  EXPECT_EQ(load(DataOptions{.train = path, .vocabulary = 256, .context = 4}).format, DataFormat::tokens);
+  DataOptions options = options_for(path);
+  options.vocabulary = 256;
+  EXPECT_EQ(load(options).format, DataFormat::tokens);
 }
 
 TEST(LoadTokens, EveryShareIsReadInItsOwnFormatAndCountsItsOwnTokens) {
