@@ -132,10 +132,13 @@ TEST(Checkpoint, TheLastOnesAndTheBestStay) {
   }
   EXPECT_THAT(test::names_in(out / "checkpoints"),
               ElementsAre("update-000002", "update-000004", "update-000005"));
-  EXPECT_EQ(
-      json_of(out / "best.json"),
-      nlohmann::ordered_json(
-          {{"update", 2}, {"metric", "loss"}, {"value", 0.5}, {"checkpoint", "checkpoints/update-000002"}}));
+  EXPECT_EQ(json_of(out / "best.json"),
+            nlohmann::ordered_json({{"update", 2},
+                                    {"metric", "loss"},
+                                    {"value", 0.5},
+                                    {"weights", "model"},
+                                    {"evaluations_since", 0},
+                                    {"checkpoint", "checkpoints/update-000002"}}));
 }
 
 TEST(Checkpoint, ABestWithoutACheckpointSaysSo) {
@@ -145,9 +148,12 @@ TEST(Checkpoint, ABestWithoutACheckpointSaysSo) {
   state.update = 4;
   state.best = Best{.update = 3, .metric = "loss", .value = std::numeric_limits<double>::infinity()};
   save_checkpoint(out, state, 2);
-  EXPECT_EQ(json_of(out / "best.json"),
-            nlohmann::ordered_json(
-                {{"update", 3}, {"metric", "loss"}, {"value", nullptr}, {"checkpoint", nullptr}}));
+  EXPECT_EQ(json_of(out / "best.json"), nlohmann::ordered_json({{"update", 3},
+                                                                {"metric", "loss"},
+                                                                {"value", nullptr},
+                                                                {"weights", "model"},
+                                                                {"evaluations_since", 0},
+                                                                {"checkpoint", nullptr}}));
 }
 
 TEST(Checkpoint, KeepIsAtLeastOne) {
