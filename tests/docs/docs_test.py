@@ -33,8 +33,8 @@ class Docs(unittest.TestCase):
             commands = [line for _, body in blocks(page, "sh") for line in body.splitlines() if line.strip()]
             self.assertTrue(commands)
             for command in commands:
-                if command.startswith("make "):
-                    continue
+                if command.startswith("make ") or (page.name != "README.md" and command.startswith("examples/run ")):
+                    continue  # CI's own; the first page's own
                 done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False,
                                       env={**os.environ, "EXAMPLE_SHORT": "1"})
                 self.assertEqual(done.returncode, 0, f"{page.name}: {command}\n{done.stdout}{done.stderr}")
