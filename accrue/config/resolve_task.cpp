@@ -31,8 +31,10 @@ constexpr std::array<TaskRules, 5> kTaskRules = {{
      "loss|accuracy"},
     {ModelKind::cnn, LossKind::cross_entropy, kImageModels, "cross_entropy",
      "auto|safetensors|idx|cifar|image-folder", "loss|accuracy|top5"},
-    {ModelKind::gpt, LossKind::cross_entropy, "gpt", "cross_entropy", kTokenFormats, "loss|perplexity|accuracy"},
-    {ModelKind::gpt, LossKind::cross_entropy, "gpt", "cross_entropy", kTokenFormats, "loss|perplexity|accuracy"},
+    {ModelKind::gpt, LossKind::cross_entropy, "gpt", "cross_entropy", kTokenFormats,
+     "loss|perplexity|accuracy"},
+    {ModelKind::gpt, LossKind::cross_entropy, "gpt", "cross_entropy", kTokenFormats,
+     "loss|perplexity|accuracy"},
 }};
 
 void check_word_of_task(Resolution& r, std::string_view path, std::string_view got,

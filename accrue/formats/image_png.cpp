@@ -98,8 +98,8 @@ Raster decode_png(std::span<const std::byte> bytes, const std::string& path, con
   // Deflate copies at most 258 bytes with two bits, so a byte of the file gives at most 1032.
   const int64_t pixel_bits =
       int64_t{png_get_bit_depth(reader.png, reader.info)} * png_get_channels(reader.png, reader.info);
-  check_image_bytes(raster.height, raster.width, raster.height * raster.width / 1032 * pixel_bits, bytes.size(),
-                    path);
+  check_image_bytes(raster.height, raster.width, raster.height * raster.width / 1032 * pixel_bits,
+                    bytes.size(), path);
 
   if (!reader.attempt([&] { choose_form(reader); })) reader.refuse(path, bytes.size());
   raster.channels = png_get_channels(reader.png, reader.info);

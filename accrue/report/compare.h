@@ -31,9 +31,9 @@ struct ComparedRow {
 };
 
 struct Comparison {
-  std::vector<ComparedRow> rows;        ///< memory, time, loss, updates, samples a second, evaluation metrics
-  std::vector<std::string> changed;     ///< "batch.micro_batch: 64 -> 16": settings that differ, which may
-  std::vector<std::string> notes;       ///< what to know before the numbers are believed
+  std::vector<ComparedRow> rows;     ///< memory, time, loss, updates, samples a second, evaluation metrics
+  std::vector<std::string> changed;  ///< "batch.micro_batch: 64 -> 16": settings that differ, which may
+  std::vector<std::string> notes;    ///< what to know before the numbers are believed
   EvidenceLevel evidence = EvidenceLevel::smoke;  ///< the weaker of the two runs'
   Recommendation recommendation = Recommendation::reject;
   std::string reason;  ///< of the recommendation, with the thresholds

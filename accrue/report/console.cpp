@@ -37,7 +37,8 @@ std::string metrics_text(const EvalRecord& record) {
 }
 
 std::string evaluation_line(const EvalRecord& record) {
-  return record.split + (record.weights == "average" ? " (average)" : "") + " at update " + std::to_string(record.update) + metrics_text(record);
+  return record.split + (record.weights == "average" ? " (average)" : "") + " at update " +
+         std::to_string(record.update) + metrics_text(record);
 }
 
 std::string counted(int64_t count, const std::string& thing) {

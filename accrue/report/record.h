@@ -67,7 +67,7 @@ struct EvalRecord {
   int64_t update = 0;  ///< after which it was measured; 0: before the first
   int64_t epoch = 0;
   std::string split = "valid";
-  std::string weights = "model";  ///< or "average"
+  std::string weights = "model";                             ///< or "average"
   std::vector<std::pair<std::string, double>> metrics = {};  ///< "loss" first
   double weight = 0;
   int64_t samples = 0;
