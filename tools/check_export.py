@@ -25,6 +25,7 @@ except ImportError:
 # Relative l2. fp32 rounds each of some hundred additions by 6e-8 of what is there: 1e-6 is usual, and 1e-5 leaves room
 # for contributions that cancel. A sample left out of a thousand, or weighed wrongly, moves the gradient by 1e-3.
 LIMITS = {"fp32": 1e-5, "bf16": 0.05, "fp16": 0.01, "float64": 1e-6}  # the exported gradients are fp32 in any case
+DISTANCE_FACTOR = 4  # as in verify: how much farther from float64 than PyTorch's own fp32 run
 FLOOR = 1e-4  # of the gradient of all parameters: one that is zero by mathematics is rounding alone
 TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
          "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
@@ -242,13 +243,17 @@ def check(folder):
           f"{manifest['samples']} samples, micro-batches {manifest['micro_sizes']}, PyTorch {torch.__version__}")
     print(f"{'exported':10}{'PyTorch':10}{'difference':>12}{'allowed':>10}  {'worst parameter'}")
     agree = True
-    for name, dtype in (("float64", torch.float64), ("fp32", torch.float32)):
-        loss, reference = gradient(manifest, batch, stored, dtype)
+    runs = {name: gradient(manifest, batch, stored, dtype)
+            for name, dtype in (("float64", torch.float64), ("fp32", torch.float32))}
+    # fp32 may be as far from float64 as PyTorch's own fp32 run of the whole batch is, which in deep nets is far.
+    rounding, _ = distance(runs["fp32"][1], runs["float64"][1])
+    allowed = {"float64": max(limit, DISTANCE_FACTOR * rounding), "fp32": limit}
+    for name, (loss, reference) in runs.items():
         for way, tensors in exported.items():
             worst, whose = distance(tensors, reference)
-            good = worst < limit
+            good = worst < allowed[name]
             agree = agree and good
-            print(f"{way:10}{name:10}{worst:12.2e}{limit:10.0e}  {whose}{'' if good else '  DIFFERS'}")
+            print(f"{way:10}{name:10}{worst:12.2e}{allowed[name]:10.0e}  {whose}{'' if good else '  DIFFERS'}")
         print(f"{'loss':10}{name:10}{loss:12.6f}  (exported: whole {manifest['loss_full']:.6f}, "
               f"split {manifest['loss_accumulated']:.6f})")
     print("PyTorch's gradient of the whole batch is the exported one, both ways" if agree else
