@@ -16,7 +16,7 @@ namespace accrue {
 /// 3 x 32 x 32 pixels, the channels one after the other.
 class CifarFile {
  public:
-  static constexpr int64_t kPixels = 3 * 32 * 32;
+  static constexpr int64_t kPixels = int64_t{3} * 32 * 32;
 
   /// `automatic` tells by the length; a length that fits both is a DataError that asks for the kind.
   /// DataError for an empty file, left-over bytes, and a label out of range (row, got, allowed).

@@ -36,9 +36,10 @@ int exif_orientation(std::span<const std::byte> tiff) noexcept {
     const std::optional<uint32_t> tag = data.number(place, 2);
     if (!tag) return 1;
     if (*tag != kOrientation) continue;
-    const std::optional<uint32_t> type = data.number(place + 2, 2);
-    if (type != kShort && type != kLong) return 1;
-    const uint32_t value = data.number(place + 8, type == kShort ? 2 : 4).value_or(1);
+    const uint32_t type = data.number(place + 2, 2).value_or(0);
+    const bool is_short = type == kShort;
+    if (!is_short && type != kLong) return 1;
+    const uint32_t value = data.number(place + 8, is_short ? 2 : 4).value_or(1);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
   return 1;
