@@ -182,8 +182,10 @@ void add_evaluations(const FinishedRun& baseline, const FinishedRun& candidate, 
     const EvalRecord* const now = last_of(candidate.evaluations, subject);
     const bool apart = before != nullptr && now != nullptr && before->update != now->update;
     for (const std::string& name : metrics_of(before, now)) {
+      std::string label = subject;
+      label.append(" ").append(name);
       ComparedRow made =
-          row(subject + " " + name, "", metric_of(before, name), metric_of(now, name), Sign::grown);
+          row(std::move(label), "", metric_of(before, name), metric_of(now, name), Sign::grown);
       if (apart) made.difference.reset();
       comparison.rows.push_back(std::move(made));
     }

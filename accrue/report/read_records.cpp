@@ -193,12 +193,12 @@ void read_lines(const std::string& path, std::vector<std::string>& notes, const 
     const MappedFile file(path, Purpose::checkpoint);
     const std::vector<Line> lines = lines_of(file.text());
     for (const Line& line : lines) {
-      const std::string number = std::to_string(line.number);
+      std::string where = path;
+      where.append(":").append(std::to_string(line.number));
       if (&line == &lines.back() && !Json::accept(line.text)) {
-        notes.push_back(path + ":" + number + ": is half written and was left out");
+        notes.push_back(where + ": is half written and was left out");
         continue;
       }
-      const std::string where = path + ":" + number;
       const Json json = parse_json(line.text, where, Purpose::checkpoint);
       if (!json.is_object()) fail(message::record_no_object, {{"where", where}, {"got", shown(json)}});
       take(json, where);

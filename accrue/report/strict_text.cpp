@@ -14,8 +14,12 @@ void name_non_finite(const Json& value, const std::string& place, Json& names) {
     if (!std::isfinite(number)) names[place] = std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
   }
   if (!value.is_structured()) return;
-  for (const auto& [key, part] : value.items())
-    name_non_finite(part, place.empty() ? key : place + "." + key, names);
+  for (const auto& [key, part] : value.items()) {
+    std::string inside = place;
+    if (!inside.empty()) inside += '.';
+    inside += key;
+    name_non_finite(part, inside, names);
+  }
 }
 
 }  // namespace
