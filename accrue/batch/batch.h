@@ -49,6 +49,12 @@ class Batch {
   /// Samples [start, start + length) of every field: views, nothing is copied but the offsets, which begin
   /// at 0 again.
   Batch rows(int64_t start, int64_t length) const;
+  /// The samples at these rows in this order, copied: every field gathered, ids and occurrences with them;
+  /// not ids of its own where this batch has none. Throws ArgumentError for no row, IndexError for one that
+  /// is not there.
+  Batch select(std::span<const int64_t> rows) const;
+  /// Tokens of each sample of a ragged batch, else 1 each, [n].
+  std::vector<int64_t> sizes() const;
   /// Other fields of the same samples: ids and occurrences are this batch's. Throws as the constructor.
   Batch with_fields(NamedTensors fields) const;
 

@@ -76,7 +76,12 @@ struct Run {
   ModelOptions model;
   BatchOptions batch;
   PlanOptions
-      plan;  ///< micro_batch is set; the remainder policy is `smaller` unless num_micro_steps was asked for
+      plan;  ///< micro_batch is set, or 0 for `auto`; the remainder policy is `smaller` unless
+             ///< num_micro_steps was asked for
+  Budget memory;                               ///< of the process
+  Grouping grouping = Grouping::as_given;
+  Recompute recompute = Recompute::automatic;
+  OnRefusal on_refusal = OnRefusal::stop;
   LossOptions loss;
   OptimizerOptions optimizer;
   UpdateOptions update;

@@ -11,4 +11,8 @@ namespace accrue::memory {
 /// where the system does not tell. `root` stands for "/".
 std::optional<int64_t> peak_resident_bytes(const std::filesystem::path& root = "/");
 
+/// The resident size of this process now, in bytes (/proc/self/statm); empty where the system does not tell.
+/// Allocates nothing for the real root.
+std::optional<int64_t> resident_bytes(const std::filesystem::path& root = "/");
+
 }  // namespace accrue::memory

@@ -44,6 +44,14 @@ struct ModuleInfo {
       {};  ///< the module's own words with its options, such as "torch::nn::Dropout(p=0.5, inplace=false)"
 };
 
+/// A part of a model that can be run again in its backward (`nn::Segments`), and what its last forward took.
+struct SegmentInfo {
+  std::string name;         ///< the module's path
+  int64_t kept_bytes = 0;   ///< kept for its backward; 0 where the allocator is not installed
+  double seconds = 0;       ///< of its forward
+  bool is_recomputed = false;
+};
+
 /// What the engine sees of a model. It shares the model's tensors and never replaces a parameter object.
 /// Made by `adapt` (module_adapter.h) from a torch module, or filled by hand. Copies are cheap and refer to
 /// the same model.
@@ -61,6 +69,10 @@ struct Model {
   std::function<std::function<void()>()> note_modes = {};
   /// Sets the mode of the module at `path` (as in `modules`) and of its parts. Empty: the model has one mode.
   std::function<void(const std::string& path, bool training)> set_mode = {};
+  /// The parts that can be run again, in the order of the forward. Empty: none.
+  std::function<std::vector<SegmentInfo>()> segments = [] { return std::vector<SegmentInfo>{}; };
+  /// Says which of `segments` are run again from now on. Empty: none can.
+  std::function<void(const std::vector<bool>&)> recompute = {};
 };
 
 /// `model.note_modes`, or the same by `is_training` and `train`.

@@ -10,7 +10,7 @@
 
 namespace accrue {
 
-/// The rows [start, start + length) of a batch: one micro-batch.
+/// The places [start, start + length) of a plan's order: one micro-batch.
 struct Group {
   int64_t start = 0;
   int64_t length = 0;
@@ -23,6 +23,8 @@ struct Plan {
   int64_t batch = 0;  ///< samples of this process behind one update
   int64_t ranks = 1;  ///< processes that share the update
   std::vector<Group> groups;
+  /// The row of the batch at each place, every row once; empty: rows stand in their own places.
+  std::vector<int64_t> order = {};
 
   int64_t num_micro_steps() const noexcept { return static_cast<int64_t>(groups.size()); }
   /// Samples of the largest micro-batch: what the memory of activations follows.

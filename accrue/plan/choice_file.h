@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace accrue {
+
+/// Where measured choices are kept between runs: ACCRUE_PLAN_CACHE, else accrue/plans.json in XDG_CACHE_HOME
+/// or ~/.cache. Empty where ACCRUE_PLAN_CACHE is "off", or no home is known. Deleting the file clears it.
+std::filesystem::path choice_file_path();
+
+/// The text kept under `key` in `file`; empty where there is none, or the file cannot be read or is no such
+/// file (a cache that is broken counts as empty).
+std::optional<std::string> find_choice(const std::filesystem::path& file, std::string_view key);
+
+/// Keeps `choice` (a JSON text) under `key`, the 200 latest of them, atomically and beside other processes
+/// that do the same. False where it could not be written; never throws.
+bool keep_choice(const std::filesystem::path& file, std::string_view key, const std::string& choice);
+
+}  // namespace accrue
