@@ -82,6 +82,19 @@ Value get_count(const Run& run) {
   return follow<Members...>(run) > 0 ? get<Members...>(run) : Value();
 }
 
+inline void set_micro_batch(Run& run, const Value& value) {
+  const auto* number = std::get_if<int64_t>(&value);
+  run.plan.micro_batch = number != nullptr ? *number : 0;
+}
+
+inline Value get_micro_batch(const Run& run) {
+  return run.plan.micro_batch > 0 ? Value(run.plan.micro_batch) : Value(std::string(kAutoWords.at(0)));
+}
+
+inline Value get_memory(const Run& run) {
+  return run.memory.is_set() ? Value(run.memory) : Value();
+}
+
 inline void set_optimizer(Run& run, const Value& value) {
   const auto& name = std::get<std::string>(value);
   if (name == "sgd") run.optimizer = Sgd{};

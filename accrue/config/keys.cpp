@@ -9,7 +9,7 @@ std::span<const Key> schema() {
   static const std::vector<Key> all = [] {
     std::vector<Key> joined;
     for (const std::span<const Key> part :
-         {keys::of_data(), keys::of_model(), keys::of_update(), keys::of_run()})
+         {keys::of_data(), keys::of_model(), keys::of_batch(), keys::of_update(), keys::of_run()})
       joined.insert(joined.end(), part.begin(), part.end());
     return joined;
   }();

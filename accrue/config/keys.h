@@ -9,7 +9,8 @@
 namespace accrue::config::keys {
 
 std::span<const Key> of_data();    ///< task, data
-std::span<const Key> of_model();   ///< model, batch, loss
+std::span<const Key> of_model();   ///< model
+std::span<const Key> of_batch();   ///< batch, loss
 std::span<const Key> of_update();  ///< optimizer, schedule, clip_norm, clip_value, precision
 std::span<const Key> of_run();     ///< train, eval, checkpoint, output_dir, seed, device, threads
 

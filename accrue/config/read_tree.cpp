@@ -14,6 +14,8 @@ bool is_null_word(std::string_view text) {
 }
 
 bool has_default(const Key& key) {
+  // What a Run has where nothing is given stands for auto, and that is no default: the size decides.
+  if (key.type == Type::word_or_integer) return false;
   return key.get(default_run()).index() != 0;
 }
 
@@ -110,7 +112,7 @@ void read_override(const Override& one, GivenValues& given, Problems& problems) 
   Node node;
   const bool verbatim = key != nullptr && (key->type == Type::text || key->type == Type::path ||
                                            key->type == Type::path_or_fraction || key->type == Type::word ||
-                                           key->type == Type::word_or_number);
+                                           key->type == Type::word_or_number || key->type == Type::size);
   if (verbatim && !is_null_word(one.value) && one.value.front() != '"' && one.value.front() != '\'') {
     // As it stands: "#" and ": " belong to a path or name, and are no YAML.
     if (!is_utf8(one.value)) {

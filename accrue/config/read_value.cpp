@@ -3,6 +3,7 @@
 
 #include "accrue/base/messages/config.h"
 #include "accrue/base/nearest.h"
+#include "accrue/base/units.h"
 #include "accrue/config/number.h"
 #include "accrue/config/read.h"
 
@@ -34,6 +35,10 @@ class Reader {
         return path_or_fraction(node);
       case Type::word_or_number:
         return word_or_number(node);
+      case Type::word_or_integer:
+        return word_or_integer(node);
+      case Type::size:
+        return size(node);
       case Type::texts:
         return list<std::string>(node, [&](const Node& item) { return text(item, path()); });
       case Type::integers:
@@ -102,7 +107,7 @@ class Reader {
     std::optional<int64_t> number;
     if (node.kind == Node::Kind::scalar && !node.quoted) number = parse_integer(node.text);
     Key single = key_;
-    single.type = Type::integer;
+    if (key_.type != Type::word_or_integer) single.type = Type::integer;
     const std::string allowed = allowed_text(single);
     if (!number) return refuse(node, path(), allowed, number_hint(node, true));
     const auto value = static_cast<double>(*number);
@@ -159,6 +164,38 @@ class Reader {
     if (node.quoted) return refuse(node, number_hint(node, false));
     const double value = *parse_number(node.text);
     return is_in(key_.range, value) ? std::optional<Value>(value) : refuse(node);
+  }
+
+  std::optional<Value> word_or_integer(const Node& node) {
+    if (node.kind != Node::Kind::scalar) return refuse(node);
+    const std::vector<std::string> words(key_.words.begin(), key_.words.end());
+    if (std::find(words.begin(), words.end(), node.text) != words.end()) return Value(node.text);
+    const bool number_like = parse_number(node.text) || !number_advice(node.text, true).empty();
+    return number_like ? as_value(integer(node)) : refuse(node, did_you_mean(node.text, words));
+  }
+
+  static std::string size_hint(const std::string& text) {
+    const std::optional<double> number = parse_number(text);
+    if (number && *number > 0 && *number < 1)
+      return "; a share is written " + to_text(Budget{.share = *number});
+    const bool letter_alone = !text.empty() && std::string_view("kKMGT").find(text.back()) < 5;
+    if (!letter_alone || !parse_number(text.substr(0, text.size() - 1))) return number_advice(text, true);
+    return "; write " + text + "iB or " + text + "B";
+  }
+
+  std::optional<Value> size(const Node& node) {
+    constexpr uint64_t kAnyWhole = uint64_t{1} << 62;  // shares are checked here and kept as shares
+    if (node.kind != Node::Kind::scalar) return refuse(node);
+    const std::string& text = node.text;
+    if (parse_number(text) && !parse_integer(text)) return refuse(node, size_hint(text));
+    try {
+      const uint64_t bytes = parse_size(text, key_.path, kAnyWhole);
+      if (!text.ends_with('%')) return Value(Budget{.bytes = static_cast<int64_t>(bytes)});
+    } catch (const ArgumentError&) {
+      return refuse(node, size_hint(text));
+    }
+    const std::string digits = text.substr(0, text.find_first_of(" %"));
+    return Value(Budget{.share = parse_number(digits + "e-2")});
   }
 
   /// A list, or one element in its place.

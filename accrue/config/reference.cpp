@@ -101,6 +101,13 @@ Json type_schema(const Key& key) {
       return {{"anyOf", {Json{{"type", "string"}, {"minLength", 1}}, number_schema(key.range, false)}}};
     case Type::word_or_number:
       return {{"anyOf", {Json{{"enum", key.words}}, number_schema(key.range, false)}}};
+    case Type::word_or_integer:
+      return {{"anyOf", {Json{{"enum", key.words}}, number_schema(key.range, true)}}};
+    case Type::size: {
+      const char* const pattern = "^[0-9.]+ ?(([KMGTkmgt][Ii]?)?[Bb]|%)?$";
+      return {
+          {"anyOf", {Json{{"type", "string"}, {"pattern", pattern}}, number_schema({.minimum = 1}, true)}}};
+    }
     case Type::texts:
       return list_schema(text, key.range);
     case Type::integers:
@@ -116,6 +123,7 @@ Json type_schema(const Key& key) {
 struct JsonOf {
   Json operator()(std::monostate) const { return nullptr; }
   Json operator()(const std::vector<ParameterGroup>&) const { return nullptr; }
+  Json operator()(const Budget&) const { return nullptr; }
   template <typename T>
   Json operator()(const T& value) const {
     return value;
@@ -152,6 +160,10 @@ std::string type_text(const Key& key) {
       return "path or number";
     case Type::word_or_number:
       return "word or number";
+    case Type::word_or_integer:
+      return "word or whole number";
+    case Type::size:
+      return "size";
     case Type::texts:
       return "list of texts";
     case Type::integers:
@@ -193,6 +205,10 @@ std::string allowed_text(const Key& key) {
       return "a path or a number" + range;
     case Type::word_or_number:
       return "one of " + words_text(key) + ", or a number" + range;
+    case Type::word_or_integer:
+      return words_text(key) + ", or a whole number" + range;
+    case Type::size:
+      return "a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%";
     case Type::texts:
       return "a list of texts";
     case Type::integers:

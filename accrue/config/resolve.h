@@ -36,7 +36,7 @@ void check_model(Resolution& resolution);
 /// Keys of the evaluation that do not go together.
 void check_evaluation(Resolution& resolution);
 
-/// Size, micro_batch and num_micro_steps: two fix the third.
+/// Size, micro_batch and num_micro_steps: two fix the third; what memory, grouping and refusals follow.
 void resolve_batch(Resolution& resolution);
 
 /// "4 and 8": the divisors of `size` next below and above `wanted`.

@@ -82,6 +82,58 @@ void from_micro_batch(Resolution& r) {
                               groups_text(size, micro_batch));
 }
 
+constexpr double kAutomaticShare = 0.9;  // of what the machine offers, where no memory is given
+
+void from_memory(Resolution& r) {
+  r.run.plan.micro_batch = 0;
+  constexpr const char* kSentence = "micro_batch auto: chosen by measurement at the start";
+  if (r.has("batch.micro_batch")) {
+    r.run.derivations.emplace_back(kSentence);
+  } else {
+    note(r, "batch.micro_batch", kSentence);
+  }
+  if (r.has("batch.memory") || r.refused("batch.memory")) return;
+  r.run.memory.share = kAutomaticShare;
+  note(r, "batch.memory",
+       "memory " + to_text(r.run.memory) +
+           " of what the machine or its cgroup offers, since micro_batch is auto");
+}
+
+void resolve_sizes(Resolution& r) {
+  const bool asked = r.has("batch.num_micro_steps");
+  const bool given = r.has("batch.micro_batch");
+  const bool automatic = given ? r.run.plan.micro_batch == 0 : r.has("batch.memory") && !asked;
+  if (automatic && asked) {
+    r.problems.add(message::config_auto_is_fixed, {{"place", r.place("batch.micro_batch")},
+                                                   {"num_micro_steps", r.run.plan.num_micro_steps},
+                                                   {"other_place", r.place("batch.num_micro_steps")}});
+  } else if (automatic) {
+    from_memory(r);
+  } else if (asked && given) {
+    from_product(r);
+  } else if (asked) {
+    from_num_micro_steps(r);
+  } else if (given) {
+    from_micro_batch(r);
+  } else {
+    r.run.plan.micro_batch = r.run.batch.size;
+    note(r, "batch.micro_batch",
+         "micro_batch " + count(r.run.batch.size) + " is the whole batch: one micro-step");
+  }
+}
+
+void resolve_groups(Resolution& r) {
+  if (r.has("task") && !r.has("batch.grouping") && !r.refused("batch.grouping")) {
+    const bool tokens = r.run.task == Task::causal_lm || r.run.task == Task::sft;
+    r.run.grouping = tokens ? Grouping::by_size : Grouping::as_given;
+    r.origins["batch.grouping"] = "by task";
+  }
+  if (!r.has("batch.on_refusal") && !r.refused("batch.on_refusal")) {
+    r.run.on_refusal = r.run.plan.micro_batch == 0 ? OnRefusal::split : OnRefusal::stop;
+    r.origins["batch.on_refusal"] = "derived";
+  }
+}
+
 }  // namespace
 
 std::string near_divisors(int64_t size, int64_t wanted) {
@@ -103,17 +155,8 @@ void resolve_batch(Resolution& r) {
   }
   const bool asked = r.has("batch.num_micro_steps");
   r.run.plan.remainder = asked ? Remainder::error : Remainder::smaller;
-  if (asked && r.has("batch.micro_batch")) {
-    from_product(r);
-  } else if (asked) {
-    from_num_micro_steps(r);
-  } else if (r.has("batch.micro_batch")) {
-    from_micro_batch(r);
-  } else {
-    r.run.plan.micro_batch = r.run.batch.size;
-    note(r, "batch.micro_batch",
-         "micro_batch " + count(r.run.batch.size) + " is the whole batch: one micro-step");
-  }
+  resolve_sizes(r);
+  resolve_groups(r);
   if (asked && !r.has("batch.last") && !r.refused("batch.last")) {
     r.run.batch.last = LastBatch::error;
     note(r, "batch.last",

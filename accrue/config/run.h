@@ -64,7 +64,7 @@ struct EveryOptions {
 
 struct EvalOptions {
   int64_t every = 0;       ///< updates; 0: only at the end
-  int64_t batch_size = 0;  ///< samples of one forward; 0: micro_batch
+  int64_t batch_size = 0;  ///< samples of one forward; 0: micro_batch, given or chosen
   std::string metric;      ///< what "best" means; empty: by task
   int64_t patience = 0;    ///< evaluations without a new best after which the run ends; 0: never
 };
@@ -75,10 +75,9 @@ struct Run {
   DataOptions data;  ///< paths are absolute
   ModelOptions model;
   BatchOptions batch;
-  PlanOptions
-      plan;  ///< micro_batch is set, or 0 for `auto`; the remainder policy is `smaller` unless
-             ///< num_micro_steps was asked for
-  Budget memory;                               ///< of the process
+  PlanOptions plan;  ///< micro_batch is set, or 0 for `auto`; the remainder policy is `smaller` unless
+                     ///< num_micro_steps was asked for
+  Budget memory;     ///< of the process
   Grouping grouping = Grouping::as_given;
   Recompute recompute = Recompute::automatic;
   OnRefusal on_refusal = OnRefusal::stop;

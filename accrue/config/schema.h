@@ -22,6 +22,8 @@ enum class Type {
   path,
   path_or_fraction,
   word_or_number,
+  word_or_integer,
+  size,
   texts,
   integers,
   numbers,

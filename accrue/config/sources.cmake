@@ -1,5 +1,6 @@
 accrue_sources(core config
   keys.cpp
+  keys_batch.cpp
   keys_data.cpp
   keys_model.cpp
   keys_run.cpp

@@ -56,6 +56,42 @@ std::string element_text(const ParameterGroup& group) {
   return text + "}";
 }
 
+struct Unit {
+  std::string_view name;
+  int64_t bytes;
+};
+
+constexpr std::array<Unit, 8> kUnits = {{{"TiB", int64_t{1} << 40},
+                                         {"TB", 1'000'000'000'000},
+                                         {"GiB", int64_t{1} << 30},
+                                         {"GB", 1'000'000'000},
+                                         {"MiB", int64_t{1} << 20},
+                                         {"MB", 1'000'000},
+                                         {"KiB", int64_t{1} << 10},
+                                         {"kB", 1'000}}};
+
+/// "2GiB", "500MB", or plain bytes where no unit divides them.
+std::string bytes_text(int64_t bytes) {
+  for (const Unit& unit : kUnits) {
+    if (bytes % unit.bytes == 0) return std::to_string(bytes / unit.bytes).append(unit.name);
+  }
+  return std::to_string(bytes);
+}
+
+/// "12.5%" for 0.125. Moves the point in the digits: a product by 100 would be rounded.
+std::string percent_text(double share) {
+  std::array<char, 512> digits{};
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), share, std::chars_format::fixed);
+  const std::string text(digits.data(), end.ptr);
+  const size_t point = std::min(text.find('.'), text.size());
+  std::string fraction = text.substr(std::min(point + 1, text.size()));
+  fraction.resize(std::max<size_t>(fraction.size(), 2), '0');
+  std::string whole = text.substr(0, point) + fraction.substr(0, 2);
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size() - 1));
+  return fraction.size() > 2 ? whole + "." + fraction.substr(2) + "%" : whole + "%";
+}
+
 struct Writer {
   std::string operator()(std::monostate) const { return "not set"; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
@@ -63,6 +99,9 @@ struct Writer {
   std::string operator()(uint64_t value) const { return std::to_string(value); }
   std::string operator()(double value) const { return number_text(value); }
   std::string operator()(const std::string& value) const { return quote(value); }
+  std::string operator()(const Budget& value) const {
+    return value.bytes ? bytes_text(*value.bytes) : value.share ? percent_text(*value.share) : "not set";
+  }
   template <typename T>
   std::string operator()(const std::vector<T>& values) const {
     return list_text(values);

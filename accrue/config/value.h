@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "accrue/plan/plan_options.h"
 #include "accrue/update/optimizer_options.h"
 
 namespace accrue::config {
@@ -14,7 +15,7 @@ namespace accrue::config {
 /// The value of a key; monostate: not set, or of no meaning in this run.
 using Value =
     std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, std::vector<std::string>,
-                 std::vector<int64_t>, std::vector<double>, std::vector<ParameterGroup>>;
+                 std::vector<int64_t>, std::vector<double>, std::vector<ParameterGroup>, Budget>;
 
 /// The value as YAML on one line that reads back to the same value; "not set" for monostate.
 std::string to_text(const Value& value);

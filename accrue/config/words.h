@@ -62,6 +62,16 @@ inline constexpr auto kWords<Master> = std::to_array<std::string_view>({"fp32", 
 template <>
 inline constexpr auto kWords<Accumulate> = std::to_array<std::string_view>({"fp32", "parameters"});
 
+template <>
+inline constexpr auto kWords<Grouping> = std::to_array<std::string_view>({"as_given", "by_size"});
+template <>
+inline constexpr auto kWords<Recompute> = std::to_array<std::string_view>({"auto", "never", "always"});
+template <>
+inline constexpr auto kWords<OnRefusal> = std::to_array<std::string_view>({"split", "stop"});
+
+/// What a micro-batch may be beside a number.
+inline constexpr auto kAutoWords = std::to_array<std::string_view>({"auto"});
+
 /// The optimizers' names, in the order of OptimizerOptions.
 inline constexpr auto kOptimizerWords = std::to_array<std::string_view>({"sgd", "adam", "adamw"});
 

@@ -41,6 +41,8 @@ TEST_F(Resume, WhatChangesNoUpdateMayChange) {
   now_.eval.every = 3;
   now_.eval.batch_size = 11;
   now_.train.read_ahead = 0;
+  now_.memory.bytes = 1000;
+  now_.on_refusal = OnRefusal::split;
   check_same_run(before_, now_);
   EXPECT_THAT(warnings_.texts, IsEmpty());
 }
@@ -80,6 +82,18 @@ TEST_F(Resume, EveryOtherDifferenceIsRefusedFieldByField) {
                "  seed: 1 in the checkpoint, 2 now\n"
                "set these values back, or start anew with another output_dir");
   EXPECT_THAT(warnings_.texts, IsEmpty());
+}
+
+TEST_F(Resume, HowTheBatchIsCutIsPartOfTheRun) {
+  before_.plan.micro_batch = 8;
+  now_.grouping = Grouping::by_size;
+  now_.recompute = Recompute::always;
+  EXPECT_ERROR(check_same_run(before_, now_), CheckpointError,
+               "the run cannot go on from the checkpoint, because its configuration differs:\n"
+               "  batch.micro_batch: 8 in the checkpoint, auto now\n"
+               "  batch.grouping: as_given in the checkpoint, by_size now\n"
+               "  batch.recompute: auto in the checkpoint, always now\n"
+               "set these values back, or start anew with another output_dir");
 }
 
 TEST_F(Resume, EpochsInsteadOfUpdatesAreAnotherRun) {

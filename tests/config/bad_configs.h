@@ -114,13 +114,12 @@ inline constexpr BadConfig kBadConfigs[] = {
      "ConfigError",
      "bad.yaml:3:51: batch: micro_batch 2147483647 x num_micro_steps 2147483647 is more than "
      "2147483647 samples; needed is a smaller batch"},
-    {"config.micro_batch_auto",
+    {"config.size_auto",
      "task: classification\n"
      "data: {train: a.csv}\n"
-     "batch: {size: 8, micro_batch: auto}\n",
+     "batch: {size: auto}\n",
      "ConfigError",
-     "bad.yaml:3:31: batch.micro_batch: got auto, needed a whole number of at least 1; it is not "
-     "chosen automatically"},
+     "bad.yaml:3:15: batch.size: got auto, needed a whole number of at least 1; it is not chosen automatically"},
     {"config.micro_batch_without_size",
      "task: classification\n"
      "data: {train: a.csv}\n"
@@ -128,13 +127,156 @@ inline constexpr BadConfig kBadConfigs[] = {
      "ConfigError",
      "bad.yaml:3:22: batch.micro_batch: 64 is more than the default batch of 32 samples; give "
      "batch.size"},
-    {"config.batch_memory",
+    {"config.memory_ambiguous",
      "task: classification\n"
      "data: {train: a.csv}\n"
-     "batch: {size: 8, memory: 2GiB}\n",
+     "batch: {memory: 2G}\n",
      "ConfigError",
-     "bad.yaml:3:18: batch.memory: there is no such key; known here are size, micro_batch, "
-     "num_micro_steps, order, last"},
+     "bad.yaml:3:17: batch.memory: got 2G, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%; write 2GiB or 2GB"},
+    {"config.memory_zero",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: 0}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got 0, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%; it is out of range"},
+    {"config.memory_negative",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: -1GiB}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got -1GiB, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%"},
+    {"config.memory_zero_share",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: 0%}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got 0%, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%"},
+    {"config.memory_above_whole",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: 120%}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got 120%, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%"},
+    {"config.memory_fraction",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: 0.8}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got 0.8, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%; a share is written 80%"},
+    {"config.memory_exponent",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: 2e9}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got 2e9, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%; write 2000000000"},
+    {"config.memory_half_byte",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: 1.5}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got 1.5, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%"},
+    {"config.memory_unknown_unit",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: 2 GiBs}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got 2 GiBs, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%"},
+    {"config.memory_word",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: auto}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got auto, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%"},
+    {"config.memory_list",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory: [1GiB, 2GiB]}\n",
+     "ConfigError",
+     "bad.yaml:3:17: batch.memory: got a list, needed a size such as 2GiB, 500MB or a number of bytes, or a share above 0% and up to 100%"},
+    {"config.micro_batch_word",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {micro_batch: atuo}\n",
+     "ConfigError",
+     "bad.yaml:3:22: batch.micro_batch: got atuo, needed auto, or a whole number of at least 1; did you mean \"auto\"?"},
+    {"config.micro_batch_list",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {micro_batch: [auto]}\n",
+     "ConfigError",
+     "bad.yaml:3:22: batch.micro_batch: got a list, needed auto, or a whole number of at least 1"},
+    {"config.micro_batch_quoted",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {micro_batch: \"32\"}\n",
+     "ConfigError",
+     "bad.yaml:3:22: batch.micro_batch: got text \"32\", needed auto, or a whole number of at least 1; in quotes it is text: remove the quotes"},
+    {"config.micro_batch_fraction",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {micro_batch: 8.0}\n",
+     "ConfigError",
+     "bad.yaml:3:22: batch.micro_batch: got 8.0, needed auto, or a whole number of at least 1; write 8"},
+    {"config.auto_with_num_micro_steps",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {size: 8, micro_batch: auto, num_micro_steps: 2}\n",
+     "ConfigError",
+     "bad.yaml:3:31: batch.micro_batch: auto, but num_micro_steps 2 (bad.yaml:3:54) fixes it; leave one of them out (--set KEY=null takes it back)"},
+    {"config.grouping_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {grouping: by_length}\n",
+     "ConfigError",
+     "bad.yaml:3:19: batch.grouping: got by_length, needed one of as_given, by_size"},
+    {"config.recompute_truth",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {recompute: true}\n",
+     "ConfigError",
+     "bad.yaml:3:20: batch.recompute: got true, needed one of auto, never, always"},
+    {"config.on_refusal_unknown",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {on_refusal: spilt}\n",
+     "ConfigError",
+     "bad.yaml:3:21: batch.on_refusal: got spilt, needed one of split, stop; did you mean \"split\"?"},
+    {"config.memory_budget",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {memory_budget: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:9: batch.memory_budget: there is no such key; here it is batch.memory"},
+    {"config.max_memory",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "max_memory: 1\n",
+     "ConfigError",
+     "bad.yaml:3:1: max_memory: there is no such key; here it is batch.memory"},
+    {"config.activation_checkpointing",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "activation_checkpointing: 1\n",
+     "ConfigError",
+     "bad.yaml:3:1: activation_checkpointing: there is no such key; here it is batch.recompute"},
+    {"config.auto_find_batch_size",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "auto_find_batch_size: 1\n",
+     "ConfigError",
+     "bad.yaml:3:1: auto_find_batch_size: there is no such key; here it is batch.micro_batch: auto"},
+    {"config.auto_micro_batch_size",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "batch: {auto_micro_batch_size: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:9: batch.auto_micro_batch_size: there is no such key; here it is batch.micro_batch: auto"},
+    {"config.group_by_length",
+     "task: classification\n"
+     "data: {train: a.csv}\n"
+     "train: {group_by_length: 1}\n",
+     "ConfigError",
+     "bad.yaml:3:9: train.group_by_length: there is no such key; here it is batch.grouping"},
     {"config.size_float",
      "task: classification\n"
      "data: {train: a.csv}\n"
@@ -299,7 +441,7 @@ inline constexpr BadConfig kBadConfigs[] = {
      "batch: [32, 8]\n",
      "ConfigError",
      "bad.yaml:3:8: batch: got a list, needed a section with some of the keys size, micro_batch, "
-     "num_micro_steps, order, last"},
+     "num_micro_steps, memory, grouping, recompute, on_refusal, order, last"},
     {"config.key_twice",
      "task: regression\n"
      "task: classification\n"
@@ -1193,9 +1335,7 @@ inline constexpr BadConfig kBadConfigs[] = {
      "data: {train: a.csv}\n"
      "gradient_checkpointing: true\n",
      "ConfigError",
-     "bad.yaml:3:1: gradient_checkpointing: there is no such key; known here are task, data, "
-     "model, batch, loss, optimizer, schedule, clip_norm, clip_value, precision, train, eval, "
-     "checkpoint, output_dir, seed, device, threads"},
+     "bad.yaml:3:1: gradient_checkpointing: there is no such key; here it is batch.recompute"},
     {"config.fp16",
      "task: classification\n"
      "data: {train: a.csv}\n"

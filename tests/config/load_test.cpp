@@ -214,6 +214,114 @@ TEST(Batch, AMicroBatchLargerThanTheBatchIsLoweredWithAWarning) {
               ElementsAre("run.yaml:3:31: batch.micro_batch is lowered from 16 to 8, the size of the batch"));
 }
 
+TEST(Batch, MemoryIsASizeOrAShare) {
+  const auto memory = [](const std::string& text) {
+    return run_of("batch: {memory: " + text + "}\n").memory;
+  };
+  EXPECT_FALSE(run_of("").memory.is_set());
+  for (const auto& [text, bytes] : std::vector<std::pair<std::string, int64_t>>{{"2GiB", 2147483648},
+                                                                                {"'2GiB'", 2147483648},
+                                                                                {"512 MB", 512000000},
+                                                                                {"1.5 kib", 1536},
+                                                                                {"4096", 4096}}) {
+    EXPECT_EQ(memory(text).bytes, bytes) << text;
+    EXPECT_FALSE(memory(text).share.has_value()) << text;
+  }
+  for (const auto& [text, share] : std::vector<std::pair<std::string, double>>{
+           {"80%", 0.8}, {"7%", 0.07}, {"12.5 %", 0.125}, {"100%", 1}, {".5%", 0.005}}) {
+    EXPECT_EQ(memory(text).share, share) << text;
+    EXPECT_FALSE(memory(text).bytes.has_value()) << text;
+  }
+}
+
+TEST(Batch, MemoryLeavesTheMicroBatchToMeasurement) {
+  const Loaded loaded = load_text(kGood + "batch: {size: 50, memory: 2GiB}\n", "run.yaml");
+  EXPECT_EQ(loaded.run.plan.micro_batch, 0);
+  EXPECT_EQ(loaded.run.plan.num_micro_steps, 0);
+  EXPECT_EQ(loaded.run.plan.remainder, Remainder::smaller);
+  EXPECT_EQ(loaded.run.batch.last, LastBatch::flush);
+  EXPECT_EQ(origin_of(loaded, "batch.micro_batch"), "derived");
+  EXPECT_EQ(origin_of(loaded, "batch.num_micro_steps"), "not listed");
+  EXPECT_THAT(loaded.run.derivations, ElementsAre("micro_batch auto: chosen by measurement at the start"));
+
+  const config::Run given = run_of("batch: {size: 50, memory: 2GiB, micro_batch: 16}\n");
+  EXPECT_EQ(given.plan.micro_batch, 16);
+  EXPECT_EQ(given.memory.bytes, 2147483648);
+  const config::Run asked = run_of("batch: {size: 48, memory: 2GiB, num_micro_steps: 3}\n");
+  EXPECT_EQ(asked.plan.micro_batch, 16);
+  EXPECT_EQ(asked.plan.remainder, Remainder::error);
+}
+
+TEST(Batch, AutoWithoutMemoryTakesAShareOfTheMachine) {
+  const Loaded loaded = load_text(kGood + "batch: {micro_batch: auto}\n", "run.yaml");
+  EXPECT_EQ(loaded.run.plan.micro_batch, 0);
+  EXPECT_EQ(loaded.run.batch.size, 32);
+  EXPECT_EQ(loaded.run.memory.share, 0.9);
+  EXPECT_FALSE(loaded.run.memory.bytes.has_value());
+  EXPECT_EQ(origin_of(loaded, "batch.micro_batch"), "run.yaml:3:22");
+  EXPECT_EQ(origin_of(loaded, "batch.memory"), "derived");
+  const config::Run both = run_of("batch: {micro_batch: auto, memory: 50%}\n");
+  EXPECT_EQ(both.memory.share, 0.5);
+  EXPECT_THAT(both.derivations, ElementsAre("micro_batch auto: chosen by measurement at the start"));
+}
+
+TEST(Batch, ARefusalSplitsWhereTheMicroBatchIsAuto) {
+  EXPECT_EQ(run_of("").on_refusal, OnRefusal::stop);
+  EXPECT_EQ(run_of("batch: {micro_batch: 8, memory: 1GiB}\n").on_refusal, OnRefusal::stop);
+  EXPECT_EQ(run_of("batch: {num_micro_steps: 8, memory: 1GiB}\n").on_refusal, OnRefusal::stop);
+  EXPECT_EQ(run_of("batch: {memory: 1GiB}\n").on_refusal, OnRefusal::split);
+  EXPECT_EQ(run_of("batch: {micro_batch: auto}\n").on_refusal, OnRefusal::split);
+  EXPECT_EQ(run_of("batch: {micro_batch: auto, on_refusal: stop}\n").on_refusal, OnRefusal::stop);
+  EXPECT_EQ(run_of("batch: {micro_batch: 8, on_refusal: split}\n").on_refusal, OnRefusal::split);
+}
+
+TEST(Batch, TokensAreGroupedBySize) {
+  const auto grouping = [](const std::string& task, const std::string& more = "") {
+    return load_text("{data: {train: a}, task: " + task + more + "}", "run.yaml").run.grouping;
+  };
+  const std::string gpt = ", model: {vocabulary: 9}";
+  EXPECT_EQ(grouping("causal-lm", gpt), Grouping::by_size);
+  EXPECT_EQ(grouping("sft", gpt), Grouping::by_size);
+  EXPECT_EQ(grouping("sft", gpt + ", batch: {grouping: as_given}"), Grouping::as_given);
+  for (const char* task : {"regression", "classification", "image-classification"})
+    EXPECT_EQ(grouping(task), Grouping::as_given) << task;
+  EXPECT_EQ(grouping("regression", ", batch: {grouping: by_size}"), Grouping::by_size);
+}
+
+TEST(Batch, RecomputationIsAutoUnlessItIsSaid) {
+  EXPECT_EQ(run_of("").recompute, Recompute::automatic);
+  EXPECT_EQ(run_of("batch: {recompute: auto}\n").recompute, Recompute::automatic);
+  EXPECT_EQ(run_of("batch: {recompute: never}\n").recompute, Recompute::never);
+  EXPECT_EQ(run_of("batch: {recompute: always}\n").recompute, Recompute::always);
+}
+
+TEST(Batch, TheMemorysKeysComeFromTheEnvironmentAndTheCommandLine) {
+  Overrides overrides;
+  overrides.environment = {{"ACCRUE_BATCH_MEMORY", "512 MB"},
+                           {"ACCRUE_BATCH_MICRO_BATCH", "auto"},
+                           {"ACCRUE_BATCH_GROUPING", "by_size"},
+                           {"ACCRUE_BATCH_RECOMPUTE", "never"},
+                           {"ACCRUE_BATCH_ON_REFUSAL", "stop"}};
+  test::Warnings warnings;
+  config::Run run = load_text(kGood + "batch: {micro_batch: 8}\n", "run.yaml", overrides).run;
+  EXPECT_EQ(run.memory.bytes, 512000000);
+  EXPECT_EQ(run.plan.micro_batch, 0);
+  EXPECT_EQ(run.grouping, Grouping::by_size);
+  EXPECT_EQ(run.recompute, Recompute::never);
+  EXPECT_EQ(run.on_refusal, OnRefusal::stop);
+  EXPECT_THAT(warnings.texts, testing::IsEmpty());
+  overrides.set("batch.memory=80%", 3);
+  overrides.set("batch.micro_batch=4", 4);
+  run = load_text(kGood, "run.yaml", overrides).run;
+  EXPECT_EQ(run.memory.share, 0.8);
+  EXPECT_EQ(run.plan.micro_batch, 4);
+  overrides.set("batch.memory=null", 5);
+  overrides.set("batch.micro_batch=null", 6);
+  run = load_text(kGood, "run.yaml", overrides).run;
+  EXPECT_FALSE(run.memory.is_set());
+  EXPECT_EQ(run.plan.micro_batch, 32);
+}
+
 TEST(Resolve, FillsWhatIsLeftOpen) {
   const Loaded loaded = load_text(kGood + "device: auto\n", "some/digits.yaml");
   const config::Run& run = loaded.run;

@@ -45,6 +45,12 @@ const char* const kRuns[] = {
     "width: 30, layers: 1, heads: 5, dropout: 0.1}\nprecision: {loss_scale: dynamic, scale_window: 5, "
     "scale_factor: 1.5}\ntrain: {ema: 0}\neval: {metric: perplexity}\n",
     "task: sft\ndata: {train: a.jsonl, format: jsonl}\nmodel: {vocabulary: 97}\n",
+    "task: classification\ndata: {train: a.csv}\nbatch: {size: 64, micro_batch: auto}\n",
+    "task: sft\ndata: {train: a}\nmodel: {vocabulary: 97}\nbatch: {size: 64, memory: 2GiB, grouping: "
+    "as_given, "
+    "recompute: always, on_refusal: stop}\n",
+    "task: regression\ndata: {train: a}\nbatch: {size: 64, micro_batch: 8, memory: 12.5%, recompute: never, "
+    "on_refusal: split, grouping: by_size}\n",
 };
 
 TEST(ToYaml, LoadsAgainToTheSameRunFromAnotherFolder) {
@@ -62,7 +68,34 @@ TEST(ToYaml, LoadsAgainToTheSameRunFromAnotherFolder) {
     EXPECT_EQ(again.plan.remainder, run.plan.remainder);
     EXPECT_EQ(again.plan.num_micro_steps, run.plan.num_micro_steps);
     EXPECT_EQ(again.batch.last, run.batch.last);
+    EXPECT_EQ(again.plan.micro_batch, run.plan.micro_batch);
+    EXPECT_EQ(again.memory.bytes, run.memory.bytes);
+    EXPECT_EQ(again.memory.share, run.memory.share);
+    EXPECT_EQ(again.grouping, run.grouping);
+    EXPECT_EQ(again.recompute, run.recompute);
+    EXPECT_EQ(again.on_refusal, run.on_refusal);
   }
+}
+
+TEST(ToYaml, EverySizeAndShareReadsBack) {
+  EXPECT_EQ(to_text(Budget{.bytes = 2147483648}), "2GiB");
+  EXPECT_EQ(to_text(Budget{.bytes = 512000000}), "512MB");
+  EXPECT_EQ(to_text(Budget{.bytes = 1001}), "1001");
+  EXPECT_EQ(to_text(Budget{.share = 1}), "100%");
+  EXPECT_EQ(to_text(Budget{.share = 0.07}), "7%");
+  EXPECT_EQ(to_text(Budget{.share = 0.125}), "12.5%");
+  EXPECT_EQ(to_text(Budget{.share = 0.001}), "0.1%");
+  const auto again = [](const Budget& memory) {
+    return load_text("task: regression\ndata: {train: a}\nbatch: {memory: " + to_text(memory) + "}\n", "x")
+        .run.memory;
+  };
+  EXPECT_TRUE(rc::check([&] {
+    const auto bytes = *rc::gen::inRange<int64_t>(1, int64_t{1} << 53);
+    RC_ASSERT(again({.bytes = bytes}).bytes == bytes);
+    // Any double inside the range, most of them with 17 digits.
+    const double share = static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 53);
+    RC_ASSERT(again({.share = share}).share == share);
+  }));
 }
 
 TEST(ToYaml, LeavesOutWhatHasNoMeaning) {
@@ -138,6 +171,18 @@ TEST(Describe, NamesEveryOriginAndDerivation) {
   EXPECT_THAT(text, HasSubstr("- micro_batch 16 from size 64 and num_micro_steps 4\n"));
   EXPECT_THAT(text, HasSubstr("  derived\n"));
   EXPECT_THAT(text, HasSubstr("  default\n"));
+}
+
+TEST(Describe, TellsWhatAutoIsAndWhatItTakes) {
+  const std::string text = describe(load_text(kRuns[8], "run.yaml"));
+  EXPECT_THAT(text, testing::ContainsRegex("batch.micro_batch +auto +run.yaml:3:32\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("batch.memory +90% +derived\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("batch.grouping +as_given +by task\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("batch.recompute +auto +default\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("batch.on_refusal +split +derived\n"));
+  EXPECT_THAT(text, HasSubstr("- micro_batch auto: chosen by measurement at the start\n"
+                              "- memory 90% of what the machine or its cgroup offers, since micro_batch is "
+                              "auto\n"));
 }
 
 TEST(Differences, ListBothValues) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,7 +28,9 @@ TEST(Schema, EveryKeyIsDeclaredWhole) {
     EXPECT_TRUE(paths.insert(key.path).second) << key.path;
     EXPECT_TRUE(key.set != nullptr && key.get != nullptr) << key.path;
     EXPECT_FALSE(key.help.empty()) << key.path;
-    EXPECT_EQ(key.words.empty(), key.type != Type::word && key.type != Type::word_or_number) << key.path;
+    const bool has_words =
+        key.type == Type::word || key.type == Type::word_or_number || key.type == Type::word_or_integer;
+    EXPECT_EQ(!key.words.empty(), has_words) << key.path;
     EXPECT_FALSE(allowed_text(key).empty()) << key.path;
     for (const Need& need : needs_of(key)) {
       const Key* other = find_key(need.key);
@@ -110,6 +113,17 @@ TEST(JsonSchema, IsClosedAndNamesEveryKey) {
   EXPECT_EQ(properties["batch"]["properties"]["size"]["type"], "integer");
   EXPECT_EQ(properties["batch"]["properties"]["size"]["minimum"], 1);
   EXPECT_EQ(properties["batch"]["properties"]["size"]["default"], 32);
+  const Json& batch = properties["batch"]["properties"];
+  EXPECT_EQ(batch["micro_batch"]["anyOf"][0]["enum"], Json({"auto"}));
+  EXPECT_EQ(batch["micro_batch"]["anyOf"][1]["minimum"], 1);
+  EXPECT_FALSE(batch["micro_batch"].contains("default"));
+  EXPECT_EQ(batch["recompute"]["default"], "auto");
+  EXPECT_EQ(batch["memory"]["anyOf"][1]["type"], "integer");
+  const std::regex size(batch["memory"]["anyOf"][0]["pattern"].get<std::string>());
+  for (const char* text : {"2GiB", "512 MB", "1.5 kib", "7 B", "80%", "12.5 %", "4096"})
+    EXPECT_TRUE(std::regex_match(text, size)) << text;
+  for (const char* text : {"2G", "-1GiB", "auto", "2 GiBs", "%"})
+    EXPECT_FALSE(std::regex_match(text, size)) << text;
   EXPECT_EQ(properties["optimizer"]["properties"]["eps"]["exclusiveMinimum"], 0.0);
   EXPECT_EQ(properties["seed"]["maximum"], UINT64_MAX);
   EXPECT_EQ(properties["optimizer"]["properties"]["betas"]["minItems"], 2);

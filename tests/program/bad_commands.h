@@ -196,7 +196,7 @@ inline constexpr BadCommand kBadCommands[] = {
     {"command.check_all",
      "accrue check run.yaml --set optimizer.lr=-1 --set batch.sise=8 --set data.train=gone.csv",
      "ConfigError", "config.value", 2,
-     "argument 4: optimizer.lr: got -1, needed a number of at least 0\nargument 6: batch.sise: there is no such key; did you mean \"size\"?; known here are size, micro_batch, num_micro_steps, order, last\ndata.train: there is no file FOLDER/gone.csv"},
+     "argument 4: optimizer.lr: got -1, needed a number of at least 0\nargument 6: batch.sise: there is no such key; did you mean \"size\"?; known here are size, micro_batch, num_micro_steps, memory, grouping, recompute, on_refusal, order, last\ndata.train: there is no file FOLDER/gone.csv"},
 };
 // clang-format on
 
