@@ -64,6 +64,10 @@ TEST(WrongOverride, IsToldWithItsArgument) {
             "argument 3: optimzer.lr: there is no such key; did you mean \"optimizer.lr\"?");
   EXPECT_EQ(message_of({"optimizer.learning_rate=1"}),
             "argument 3: optimizer.learning_rate: there is no such key; here it is optimizer.lr");
+  EXPECT_EQ(
+      message_of({"batch.memory=%80"}),
+      "argument 3: batch.memory: got %80, needed a size such as 2GiB, 500MB or a number of bytes, or a share "
+      "above 0% and up to 100%");
   EXPECT_EQ(message_of({"model=gpt"}),
             "argument 3: model: got gpt, needed a section with some of the keys kind, hidden, activation, "
             "channels, norm, groups, stem, vocabulary, context, width, layers, heads, dropout, weights; did "
