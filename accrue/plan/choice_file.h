@@ -17,7 +17,8 @@ std::filesystem::path choice_file_path();
 std::optional<std::string> find_choice(const std::filesystem::path& file, std::string_view key);
 
 /// Keeps `choice` (a JSON text) under `key`, the 200 latest of them, atomically and beside other processes
-/// that do the same. False where it could not be written; never throws.
+/// that do the same; the folder is made where it is missing. False where it could not be written, or where
+/// the file is there and is not one of these (nothing else is ever replaced); never throws.
 bool keep_choice(const std::filesystem::path& file, std::string_view key, const std::string& choice);
 
 }  // namespace accrue

@@ -12,22 +12,27 @@ namespace accrue {
 
 /// Bytes or seconds of a group as a sum: constant + a samples + b total + c squares, no coefficient below 0,
 /// fitted to what was measured by least squares of the relative differences (a sum of few non-negative terms:
-/// every subset of them is tried, Lawson and Hanson 1974). Features that what was measured does not tell
-/// apart (all samples of one size) are left out, the first of samples, total, squares staying.
+/// every subset of them is tried, Lawson and Hanson 1974). Of fits that are equally good the one of the
+/// fewest terms stands, so features that what was measured does not tell apart (all samples of one size) are
+/// left out, the first of total, samples, squares, constant staying.
 class CostModel {
  public:
-  /// Takes a measured value, at least 0. The last 64 distinct sizes are kept; of a size that was measured
-  /// before, `keep_smallest` decides between the smallest and the largest value.
+  /// Takes a measured value; one that is no finite number of at least 0 is left out. The 64 distinct sizes
+  /// measured last are kept; of a size that was measured before, `keep_smallest` decides between the smallest
+  /// and the largest value.
   void add(const GroupSize& size, double value);
   explicit CostModel(bool keep_smallest = false) : keep_smallest_(keep_smallest) {}
 
   bool is_fitted() const noexcept { return !points_.empty(); }
   /// 0 where nothing was measured.
   double predict(const GroupSize& size) const noexcept;
-  /// |predicted - measured| / measured of the values added so far that were predicted before they were added
-  /// (the fit had as many distinct sizes as it has coefficients), the largest and the mean; 0 without any.
+  /// |predicted - measured| / measured of the values above 0 that were predicted before they were added, the
+  /// largest and the mean; 0 without any. Predicted is a size whose features are sums of multiples of those
+  /// measured before: of samples of one size the third distinct group, of others as a rule the fifth.
   double largest_error() const noexcept { return largest_error_; }
-  double mean_error() const noexcept { return num_errors_ == 0 ? 0 : sum_errors_ / num_errors_; }
+  double mean_error() const noexcept {
+    return num_errors_ == 0 ? 0 : sum_errors_ / static_cast<double>(num_errors_);
+  }
   int64_t num_predicted() const noexcept { return num_errors_; }
   /// constant, of samples, of total, of squares.
   const std::array<double, 4>& coefficients() const noexcept { return coefficients_; }
@@ -49,6 +54,7 @@ class CostModel {
   double largest_error_ = 0;
   double sum_errors_ = 0;
   int64_t num_errors_ = 0;
+  int rank_ = 0;  // features that the points tell apart
 };
 
 }  // namespace accrue

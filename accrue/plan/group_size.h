@@ -21,6 +21,9 @@ struct GroupSize {
   bool operator==(const GroupSize&) const = default;
 };
 
+/// All 0 without a sample.
 GroupSize group_size(std::span<const int64_t> sizes, Layout layout);
+/// The group with one sample more.
+GroupSize with_sample(const GroupSize& group, int64_t size, Layout layout);
 
 }  // namespace accrue

@@ -90,7 +90,7 @@ std::vector<int64_t> Plan::micro_sizes() const {
 
 Plan plan(int64_t batch, const PlanOptions& options) {
   check_numbers(batch, options);
-  Plan result{.batch = batch, .ranks = options.ranks, .groups = {}};
+  Plan result{.batch = batch, .ranks = options.ranks, .groups = {}, .order = {}};
   result.groups = options.micro_batch != 0 ? cut_by_size(batch, options.micro_batch, options)
                                            : cut_by_number(batch, options);
   return result;
@@ -100,11 +100,14 @@ std::string describe(const Plan& plan) {
   const std::string m = std::to_string(plan.micro_batch());
   const std::string steps = std::to_string(plan.num_micro_steps());
   std::string text = "compute batch   " + m + "  samples of one forward and backward; activations follow it";
-  const int64_t last = plan.groups.empty() ? 0 : plan.groups.back().length;
-  if (last != plan.micro_batch()) text += " (the smallest micro-batch has " + std::to_string(last) + ")";
+  int64_t smallest = plan.micro_batch();
+  for (const Group& group : plan.groups) smallest = std::min(smallest, group.length);
+  if (smallest != plan.micro_batch())
+    text += " (the smallest micro-batch has " + std::to_string(smallest) + ")";
   text +=
       "\nnum_micro_steps " + steps + "  forwards and backwards whose gradients are added up for one update";
   text += "\neffective batch " + std::to_string(plan.effective_batch()) + "  samples behind one update";
+  if (!plan.order.empty()) text += ", those of like size together";
   if (plan.ranks > 1)
     text += " (" + std::to_string(plan.batch) + " on each of " + std::to_string(plan.ranks) + " ranks)";
   return text + "\n";

@@ -1,2 +1,7 @@
 accrue_sources(core plan
-  plan.cpp)
+  by_size.cpp
+  choice_file.cpp
+  cost_model.cpp
+  group_size.cpp
+  plan.cpp
+  segments.cpp)

@@ -1,2 +1,7 @@
 accrue_test(plan
-  plan_test.cpp)
+  by_size_test.cpp
+  choice_file_test.cpp
+  cost_model_test.cpp
+  group_size_test.cpp
+  plan_test.cpp
+  segments_test.cpp)

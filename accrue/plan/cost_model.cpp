@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/plan/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "accrue/base/error.h"
+#include "accrue/base/messages/plan.h"
+
+namespace accrue {
+namespace {
+
+using Json = nlohmann::json;
+using Column = std::vector<long double>;
+
+constexpr size_t kMostPoints = 64;
+// A column within this share of the others' span tells nothing that they do not.
+constexpr long double kDependent = 1e-9L;
+// Relative differences of this size are rounding.
+constexpr long double kRounding = 1e-12L;
+
+std::array<double, 4> features(const GroupSize& size) {
+  return {1, size.samples, size.total, size.squares};
+}
+
+long double dot(const Column& a, const Column& b) {
+  long double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+void subtract(Column& from, long double times, const Column& column) {
+  for (size_t i = 0; i < from.size(); ++i) from[i] -= times * column[i];
+}
+
+/// Orthonormal columns of a matrix and the triangle that leads back to them.
+struct Basis {
+  std::vector<Column> columns;
+  std::array<std::array<long double, 4>, 4> triangle = {};
+
+  /// False, and nothing changed, for a column that depends on those there.
+  bool add(Column column) {
+    const long double whole = std::sqrt(dot(column, column));
+    const size_t place = columns.size();
+    std::array<long double, 4> shares = {};
+    for (int pass = 0; pass < 2; ++pass) {  // the second takes out what rounding left
+      for (size_t i = 0; i < place; ++i) {
+        const long double share = dot(columns[i], column);
+        shares[i] += share;
+        subtract(column, share, columns[i]);
+      }
+    }
+    const long double left = std::sqrt(dot(column, column));
+    if (!(left > kDependent * whole)) return false;
+    for (long double& value : column) value /= left;
+    columns.push_back(std::move(column));
+    for (size_t i = 0; i < place; ++i) triangle[i][place] = shares[i];
+    triangle[place][place] = left;
+    return true;
+  }
+};
+
+struct Fit {
+  std::array<double, 4> coefficients = {};
+  long double residual = 0;
+};
+
+/// Least squares with these columns alone; nothing where they depend on each other or one would be below 0.
+std::optional<Fit> fit_subset(const std::array<Column, 4>& matrix, Column target,
+                              std::span<const size_t> subset) {
+  Basis basis;
+  for (const size_t column : subset)
+    if (!basis.add(matrix[column])) return std::nullopt;
+  std::array<long double, 4> solved = {};
+  for (size_t i = 0; i < subset.size(); ++i) {
+    solved[i] = dot(basis.columns[i], target);
+    subtract(target, solved[i], basis.columns[i]);
+  }
+  Fit fit{.coefficients = {}, .residual = dot(target, target)};
+  for (size_t i = subset.size(); i-- > 0;) {
+    for (size_t j = i + 1; j < subset.size(); ++j) solved[i] -= basis.triangle[i][j] * solved[j];
+    solved[i] /= basis.triangle[i][i];
+    if (!(solved[i] >= 0)) return std::nullopt;
+    fit.coefficients[subset[i]] = static_cast<double>(solved[i]);
+  }
+  return fit;
+}
+
+/// Columns 0 constant, 1 samples, 2 total, 3 squares; of equally good subsets the first stands.
+const std::vector<std::vector<size_t>>& subsets() {
+  static const std::vector<std::vector<size_t>> kSubsets = {
+      {2},    {1},    {3},       {0},       {0, 2},    {0, 1},    {0, 3},      {2, 1},
+      {2, 3}, {1, 3}, {0, 2, 1}, {0, 2, 3}, {0, 1, 3}, {2, 1, 3}, {0, 2, 1, 3}};
+  return kSubsets;
+}
+
+[[noreturn]] void refuse(const std::string& reason) {
+  fail(message::plan_cost_model, {{"reason", reason}});
+}
+
+}  // namespace
+
+void CostModel::fit() {
+  // A relative difference needs a scale where 0 was measured.
+  double smallest = 0;
+  for (const Point& point : points_)
+    if (point.value > 0 && (smallest == 0 || point.value < smallest)) smallest = point.value;
+  std::array<Column, 4> matrix;
+  Column target;
+  for (const Point& point : points_) {
+    const long double scale = point.value > 0 ? point.value : smallest > 0 ? smallest : 1;
+    const std::array<double, 4> row = features(point.size);
+    for (size_t i = 0; i < row.size(); ++i) matrix[i].push_back(row[i] / scale);
+    target.push_back(point.value / scale);
+  }
+  Basis basis;
+  for (const Column& column : matrix) basis.add(column);
+  rank_ = static_cast<int>(basis.columns.size());
+  const long double rounding = static_cast<long double>(points_.size()) * kRounding * kRounding;
+  Fit best{.coefficients = {}, .residual = dot(target, target)};
+  for (const std::vector<size_t>& subset : subsets()) {
+    const std::optional<Fit> fit = fit_subset(matrix, target, subset);
+    if (fit && fit->residual < best.residual * (1 - kDependent) - rounding) best = *fit;
+  }
+  coefficients_ = best.coefficients;
+}
+
+void CostModel::add(const GroupSize& size, double value) {
+  if (!std::isfinite(value) || value < 0) return;
+  const double predicted = predict(size);
+  const int known = rank_;
+  const auto before =
+      std::find_if(points_.begin(), points_.end(), [&](const Point& point) { return point.size == size; });
+  double kept = value;
+  if (before != points_.end()) {
+    kept = keep_smallest_ ? std::min(value, before->value) : std::max(value, before->value);
+    points_.erase(before);
+  }
+  points_.push_back({size, kept});
+  if (points_.size() > kMostPoints) points_.pop_front();
+  fit();
+  if (known == 0 || rank_ > known || value == 0) return;
+  const double error = std::abs(predicted - value) / value;
+  largest_error_ = std::max(largest_error_, error);
+  sum_errors_ += error;
+  ++num_errors_;
+}
+
+double CostModel::predict(const GroupSize& size) const noexcept {
+  const std::array<double, 4> row = features(size);
+  double sum = 0;
+  for (size_t i = 0; i < row.size(); ++i) sum += coefficients_[i] * row[i];
+  return sum;
+}
+
+std::string CostModel::to_json() const {
+  Json points = Json::array();
+  for (const Point& point : points_)
+    points.push_back({point.size.samples, point.size.total, point.size.squares, point.value});
+  return Json{{"keep_smallest", keep_smallest_},
+              {"points", std::move(points)},
+              {"largest_error", largest_error_},
+              {"sum_errors", sum_errors_},
+              {"num_errors", num_errors_}}
+      .dump();
+}
+
+CostModel CostModel::from_json(const std::string& text) {
+  CostModel model;
+  try {
+    const Json json = Json::parse(text);
+    model.keep_smallest_ = json.at("keep_smallest").get<bool>();
+    for (const Json& point : json.at("points")) {
+      const auto values = point.get<std::array<double, 4>>();
+      model.points_.push_back({{values[0], values[1], values[2]}, values[3]});
+      if (*std::min_element(values.begin(), values.end()) < 0) refuse("a number is below 0");
+    }
+    model.largest_error_ = json.at("largest_error").get<double>();
+    model.sum_errors_ = json.at("sum_errors").get<double>();
+    model.num_errors_ = json.at("num_errors").get<int64_t>();
+    // What was left out above, or taken for another type, shows when it is written again.
+    if (Json::parse(model.to_json()) != json) refuse("it has other entries");
+  } catch (const Json::exception& error) {
+    refuse(error.what());
+  }
+  const bool errors_fit = model.num_errors_ >= 0 && model.largest_error_ >= 0 && model.sum_errors_ >= 0;
+  if (!errors_fit || model.points_.size() > kMostPoints) refuse("a number is out of range");
+  if (!model.points_.empty()) model.fit();
+  return model;
+}
+
+}  // namespace accrue
