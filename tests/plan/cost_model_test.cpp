@@ -93,6 +93,7 @@ RC_GTEST_PROP(CostModelProperty, NoOtherNonNegativeCoefficientsAreCloser, ()) {
   // Convex: what no small move in one coefficient betters is the minimum along it.
   const double best = residual(model.coefficients());
   for (size_t i = 0; i < 4; ++i) {
+    RC_ASSERT(model.coefficients()[i] >= 0);
     for (const double move : {-1e-3, 1e-3}) {
       Coefficients moved = model.coefficients();
       const double typical = i == 0 ? 1000 : i == 1 ? 100 : i == 2 ? 1 : 0.01;
