@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 #include "accrue/base/messages/formats.h"
+#include "accrue/memory/pressure.h"
 
 namespace accrue {
 namespace {
@@ -53,18 +54,24 @@ MappedFile::MappedFile(const std::string& path, Purpose purpose) {
   void* const start = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
   if (start == MAP_FAILED) refuse(message::file_unreadable);
   data_ = static_cast<const std::byte*>(start);
+  hook_ = std::make_unique<memory::PressureHook>(
+      [start, size = size_] { ::madvise(start, size, MADV_DONTNEED); });
 }
 
 MappedFile::~MappedFile() {
+  hook_.reset();  // no hook may reach addresses that are another's by then
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      hook_(std::move(other.hook_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(hook_, other.hook_);
   return *this;
 }
 

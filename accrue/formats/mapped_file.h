@@ -2,15 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "accrue/formats/purpose.h"
 
+namespace accrue::memory {
+class PressureHook;
+}  // namespace accrue::memory
+
 namespace accrue {
 
-/// A file's bytes, mapped read-only; they are valid as long as the object lives. Not copyable.
+/// A file's bytes, mapped read-only; they are valid as long as the object lives. Pages that were read leave
+/// the process when memory is short (accrue/memory/pressure.h) and are read again when needed. Not copyable.
 class MappedFile {
  public:
   /// Throws an error of the purpose's kind, with the full path, for a file that is missing, is a folder or
@@ -26,6 +32,7 @@ class MappedFile {
  private:
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  std::unique_ptr<memory::PressureHook> hook_;
 };
 
 }  // namespace accrue

@@ -40,7 +40,7 @@ struct AllocatorOptions {
 void install(const AllocatorOptions& options = {});
 bool is_installed() noexcept;
 
-/// Changes the budgets; nothing lifts one.
+/// Changes the budgets; an empty one lifts it. Throws ArgumentError for one below 1.
 void set_budget(std::optional<int64_t> bytes);
 void set_tensor_budget(std::optional<int64_t> bytes);
 std::optional<int64_t> budget() noexcept;
@@ -51,9 +51,10 @@ struct Statistics {
   int64_t peak_live = 0;  ///< since `reset_peaks`
   int64_t held = 0;       ///< taken from the system: live blocks, their rounding, and kept free blocks
   int64_t peak_held = 0;
-  int64_t outside = 0;             ///< the process's resident size beyond `held`, the largest seen since
-                                   ///< `measure_outside`: code, stacks, scratch of kernels, data
-  int64_t num_allocations = 0;     ///< requests above zero bytes, all threads together
+  int64_t outside =
+      0;  ///< the process's resident size beyond `held`: code, stacks, scratch of kernels, data;
+          ///< the most seen since `measure_outside`, but of mapped files what was there last
+  int64_t num_allocations = 0;      ///< requests above zero bytes, all threads together
   int64_t num_system_requests = 0;  ///< times that memory was taken from the system
   int64_t num_refusals = 0;
   std::array<int64_t, kNumPhases> peak_live_in = {};  ///< by Phase, of all live bytes while in it
@@ -61,22 +62,30 @@ struct Statistics {
 Statistics statistics() noexcept;
 /// Peaks are counted anew from what is there now.
 void reset_peaks() noexcept;
-/// Reads the resident size and takes what is outside from it alone, forgetting larger values of before. Best
-/// called when `held` has been touched.
+/// Reads the resident size and takes what is outside from it alone, forgetting larger values of before.
 void measure_outside() noexcept;
-/// Reads the resident size; where it is over the budget, gives back kept blocks and what `PressureHook`s can
-/// spare. For a loop to call between micro-steps, since files that are read grow the process too. Returns the
-/// resident size, 0 where the system does not tell.
+/// Reads the resident size; where it is over the budget, or would be once all that is held is touched, gives
+/// back what `PressureHook`s can spare and then as many kept blocks as it takes. For a loop to call between
+/// micro-steps, since files that are read grow the process too. Returns the resident size, 0 where the system
+/// does not tell.
 int64_t keep_within_budget() noexcept;
+/// Peaks of a stretch of work, beside those of `statistics`: of all threads, since `start_lap`. There is one
+/// lap at a time in a process; SplitStep starts one a micro-step.
+struct Lap {
+  int64_t peak_live = 0;
+  int64_t peak_held = 0;
+};
+void start_lap() noexcept;
+Lap lap() noexcept;
 /// Gives kept free blocks back to the system; returns their bytes.
 int64_t empty_cache() noexcept;
 
 /// The last request that got no memory.
 struct Refusal {
-  int64_t number = 0;   ///< 1-based, of all refusals
-  int64_t asked = 0;    ///< bytes
+  int64_t number = 0;  ///< 1-based, of all refusals
+  int64_t asked = 0;   ///< bytes
   int64_t live = 0;
-  int64_t held = 0;     ///< after the cache was emptied
+  int64_t held = 0;  ///< after the cache was emptied
   int64_t outside = 0;
   std::optional<int64_t> budget = {};  ///< the one that would have been passed; empty: the system refused
   Phase phase = Phase::other;

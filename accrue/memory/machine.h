@@ -16,8 +16,8 @@ struct Offered {
 
 /// The smallest of what the machine has available (MemAvailable) and, for each cgroup (v1 or v2) from this
 /// process's own up to the root, what its limit leaves beside its other processes (file pages that can be
-/// dropped are not counted), each with this process's own resident size added. Empty where the system tells
-/// nothing. `root` stands for "/".
+/// dropped are not counted), each with this process's own resident size added, without its mapped files, for
+/// those are in what is available. Empty where the system tells nothing. `root` stands for "/".
 std::optional<Offered> offered_memory(const std::filesystem::path& root = "/");
 
 }  // namespace accrue::memory

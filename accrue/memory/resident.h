@@ -15,4 +15,13 @@ std::optional<int64_t> peak_resident_bytes(const std::filesystem::path& root = "
 /// Allocates nothing for the real root.
 std::optional<int64_t> resident_bytes(const std::filesystem::path& root = "/");
 
+/// The resident size in bytes and the part of it that the system can drop and read again.
+struct Resident {
+  int64_t all = 0;    ///< 0: the system does not tell
+  int64_t files = 0;  ///< pages of mapped files
+};
+/// Of this process now, from /proc/self/statm; opens that file once and allocates nothing.
+Resident read_resident() noexcept;
+Resident read_resident(const std::filesystem::path& root);
+
 }  // namespace accrue::memory

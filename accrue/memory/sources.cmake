@@ -1,5 +1,12 @@
 accrue_sources(core memory
+  arena.cpp
   ledger.cpp
-  resident.cpp)
+  machine.cpp
+  pool.cpp
+  pressure.cpp
+  process_pool.cpp
+  resident.cpp
+  slabs.cpp)
 accrue_sources(torch memory
+  allocator.cpp
   live_bytes.cpp)

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 
+#include "accrue/memory/pressure.h"
+#include "accrue/memory/resident.h"
 #include "tests/support/errors.h"
 #include "tests/support/files.h"
 
@@ -41,6 +44,28 @@ TEST(MappedFile, RefusesWhatIsNoPlainFile) {
   const std::string inside = test::write_file(folder + "/f", "x") + "/g";
   EXPECT_ERROR(MappedFile(inside, Purpose::data), DataError,
                inside + ": cannot be read: Not a directory; check its permissions");
+}
+
+TEST(MappedFile, LetsItsPagesGoWhenMemoryIsShortAlsoAfterMoves) {
+  if (!memory::resident_bytes()) GTEST_SKIP() << "this system does not tell";
+  constexpr size_t kBytes = size_t{32} << 20;
+  const std::string path = test::write_file(test::fresh_folder() + "/f", std::string(kBytes, 'a'));
+  MappedFile first(path, Purpose::data);
+  MappedFile file(std::move(first));
+  std::optional<MappedFile> other(MappedFile(path, Purpose::data));
+  *other = std::move(file);
+  const auto sum = [&] {
+    int64_t total = 0;
+    for (const char letter : other->text()) total += letter;
+    return total;
+  };
+  EXPECT_EQ(sum(), static_cast<int64_t>(kBytes) * 'a');
+  const int64_t full = *memory::resident_bytes();
+  memory::relieve_pressure();
+  EXPECT_LT(*memory::resident_bytes(), full - static_cast<int64_t>(kBytes / 2));
+  EXPECT_EQ(sum(), static_cast<int64_t>(kBytes) * 'a') << "they are read again";
+  other.reset();
+  memory::relieve_pressure();
 }
 
 }  // namespace

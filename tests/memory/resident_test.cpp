@@ -2,6 +2,7 @@
 #include "accrue/memory/resident.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -37,6 +38,33 @@ TEST(PeakResidentBytes, GrowsWithThisProcess) {
   std::vector<char> block(kBytes);
   std::memset(block.data(), 1, block.size());
   EXPECT_GT(*peak_resident_bytes(), static_cast<int64_t>(kBytes));
+}
+
+TEST(ResidentBytes, ReadsTheSecondNumberOfStatmInPages) {
+  const std::filesystem::path root = root_with("");
+  std::ofstream(root / "proc/self/statm") << "500 40 10 5 0 123 0\n";
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  EXPECT_EQ(resident_bytes(root), 40 * page);
+  EXPECT_EQ(read_resident(root).files, 10 * page);
+}
+
+TEST(ResidentBytes, IsEmptyWhereTheSystemDoesNotTell) {
+  EXPECT_EQ(resident_bytes("/no/such/root"), std::nullopt);
+  EXPECT_EQ(resident_bytes(root_with("")), std::nullopt);
+  std::ofstream(root_with("") / "proc/self/statm") << "500 many\n";
+  EXPECT_EQ(resident_bytes(std::filesystem::path(testing::TempDir()) / "accrue_resident"), std::nullopt);
+}
+
+TEST(ResidentBytes, FollowsThisProcess) {
+  const auto before = resident_bytes();
+  if (!before) GTEST_SKIP() << "this system does not tell";
+  constexpr int64_t kBytes = int64_t{64} << 20;
+  {
+    std::vector<char> block(static_cast<size_t>(kBytes));
+    std::memset(block.data(), 1, block.size());
+    EXPECT_GT(*resident_bytes(), *before + kBytes / 2);
+  }
+  EXPECT_LT(*resident_bytes(), *before + kBytes / 2);
 }
 
 }  // namespace

@@ -1,5 +1,15 @@
 accrue_test(memory
+  arena_test.cpp
   ledger_test.cpp
-  resident_test.cpp)
+  machine_test.cpp
+  pool_test.cpp
+  pressure_test.cpp
+  process_pool_test.cpp
+  resident_test.cpp
+  slabs_test.cpp)
 accrue_test(memory_torch TORCH
   live_bytes_test.cpp)
+accrue_test(memory_torch_installed TORCH
+  allocator_test.cpp)
+accrue_test(memory_torch_other TORCH
+  other_allocator_test.cpp)
