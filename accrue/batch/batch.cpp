@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/batch/batch.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/narrow.h>
 #include <ATen/ops/sub.h>
 
@@ -76,6 +78,33 @@ std::vector<int64_t> occurrences_in(const std::vector<int64_t>& ids) {
   return occurrences;
 }
 
+at::Tensor to_tensor(std::span<const int64_t> values) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int64_t>());
+  return tensor;
+}
+
+/// These samples of a field, one after another; `offsets` is empty where every sample is one row. at::cat and
+/// not index_select, which knows no uint16.
+at::Tensor gather(const at::Tensor& field, std::span<const int64_t> offsets, std::span<const int64_t> rows) {
+  std::vector<at::Tensor> pieces;
+  pieces.reserve(rows.size());
+  for (const int64_t row : rows) {
+    const int64_t begin = offsets.empty() ? row : offsets[static_cast<size_t>(row)];
+    const int64_t end = offsets.empty() ? row + 1 : offsets[static_cast<size_t>(row) + 1];
+    pieces.push_back(at::narrow(field, 0, begin, end - begin));
+  }
+  return at::cat(pieces);
+}
+
+/// [0, and the sums of the sizes of these samples].
+std::vector<int64_t> offsets_of(std::span<const int64_t> sizes, std::span<const int64_t> rows) {
+  std::vector<int64_t> offsets = {0};
+  offsets.reserve(rows.size() + 1);
+  for (const int64_t row : rows) offsets.push_back(offsets.back() + sizes[static_cast<size_t>(row)]);
+  return offsets;
+}
+
 }  // namespace
 
 Batch::Batch(NamedTensors fields, std::vector<int64_t> ids)
@@ -123,6 +152,33 @@ Batch Batch::rows(int64_t start, int64_t length) const {
   if (!occurrences_.empty())
     part.occurrences_.assign(occurrences_.begin() + start, occurrences_.begin() + start + length);
   return part;
+}
+
+Batch Batch::select(std::span<const int64_t> rows) const {
+  if (rows.empty()) fail(message::batch_select_nothing, {{"rows", size()}});
+  for (const int64_t row : rows)
+    if (row < 0 || row >= size()) fail(message::batch_no_row, {{"row", row}, {"rows", size()}});
+  Batch part;
+  part.ragged_ = ragged_;
+  for (const auto& [name, tensor] : fields_) {
+    const bool is_offsets = ragged_ && name == kOffsets;
+    part.fields_.add(name,
+                     is_offsets ? to_tensor(offsets_of(sizes(), rows)) : gather(tensor, offsets(), rows));
+  }
+  part.ids_.reserve(rows.size());
+  part.own_ids_ = own_ids_;
+  for (const int64_t row : rows) {
+    part.ids_.push_back(ids_[static_cast<size_t>(row)]);
+    if (!occurrences_.empty()) part.occurrences_.push_back(occurrences_[static_cast<size_t>(row)]);
+  }
+  return part;
+}
+
+std::vector<int64_t> Batch::sizes() const {
+  std::vector<int64_t> sizes(ids_.size(), 1);
+  const std::span<const int64_t> ends = offsets();
+  for (size_t i = 0; i + 1 < ends.size(); ++i) sizes[i] = ends[i + 1] - ends[i];
+  return sizes;
 }
 
 Batch Batch::with_fields(NamedTensors fields) const {

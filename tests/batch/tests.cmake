@@ -3,4 +3,5 @@ accrue_test(batch
 accrue_test(batch_torch TORCH
   batch_test.cpp
   batcher_test.cpp
-  pad_test.cpp)
+  pad_test.cpp
+  select_test.cpp)

@@ -155,5 +155,94 @@ TEST(Split, PlanForAnotherSizeIsAnArgumentError) {
                "the plan is for a batch of 8 samples, the batch has 7; make a plan for this batch");
 }
 
+/// Five sequences of 1, 3, 2, 3 and 1 tokens.
+Batch five_sequences() {
+  return Batch({{"token", at::arange(10, at::kLong)}, {kOffsets, at::tensor({0, 1, 4, 6, 9, 10}, at::kLong)}},
+               {50, 51, 52, 53, 54});
+}
+
+const Plan kLargestFirst = {
+    .batch = 5, .ranks = 1, .groups = {{0, 2}, {4, 1}, {2, 2}}, .order = {1, 3, 2, 0, 4}};
+
+TEST(Split, RowsFollowThePlansOrder) {
+  const std::vector<MicroBatch> groups = split(five_sequences(), kLargestFirst);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0].ids(), (std::vector<int64_t>{51, 53}));
+  EXPECT_TRUE(same_bits(groups[0]["token"], at::tensor({1, 2, 3, 6, 7, 8}, at::kLong)));
+  EXPECT_TRUE(same_bits(groups[0][kOffsets], at::tensor({0, 3, 6}, at::kLong)));
+  EXPECT_EQ(groups[1].ids(), std::vector<int64_t>{54});
+  EXPECT_EQ(groups[2].ids(), (std::vector<int64_t>{52, 50}));
+  EXPECT_TRUE(same_bits(groups[2]["token"], at::tensor({4, 5, 0}, at::kLong)));
+}
+
+TEST(Take, GivesOneGroupOfSplit) {
+  const Batch batch = five_sequences();
+  for (const Plan& made : {kLargestFirst, plan(5, {.micro_batch = 2, .remainder = Remainder::smaller})}) {
+    const std::vector<MicroBatch> groups = split(batch, made);
+    for (size_t group = 0; group < groups.size(); ++group) {
+      const MicroBatch one = take(batch, made, group);
+      EXPECT_EQ(one.ids(), groups[group].ids());
+      EXPECT_TRUE(same_bits(one["token"], groups[group]["token"]));
+      EXPECT_TRUE(same_bits(one[kOffsets], groups[group][kOffsets]));
+      EXPECT_EQ(one["token"].is_alias_of(batch["token"]), made.order.empty());
+    }
+  }
+}
+
+TEST(Take, RefusesWhatItsGroupCannotBe) {
+  const Batch batch = five_sequences();
+  EXPECT_ERROR(take(batch, kLargestFirst, 3), IndexError,
+               "group 3 was asked for of a plan of 3 groups; a number below 3 is needed");
+  EXPECT_ERROR(take(batch, plan(4, {.micro_batch = 2}), 0), ArgumentError,
+               "the plan is for a batch of 4 samples, the batch has 5; make a plan for this batch");
+  Plan wrong = kLargestFirst;
+  wrong.groups[1] = {4, 2};
+  EXPECT_ERROR(take(batch, wrong, 1), ArgumentError,
+               "group 1 of the plan has the places [4, 4 + 2) of a batch of 5; at least one place inside the "
+               "batch is needed");
+  wrong.order.pop_back();
+  EXPECT_ERROR(take(batch, wrong, 0), ArgumentError,
+               "the plan's order has 4 rows and the batch 5; every row is needed once, or no order");
+}
+
+TEST(CheckPlan, AnOrderIsEveryRowOnce) {
+  const Batch batch = five_sequences();
+  const auto with = [](std::vector<int64_t> order) {
+    Plan other = kLargestFirst;
+    other.order = std::move(order);
+    return other;
+  };
+  const auto row = [](const std::string& what) {
+    return "the plan's order has row " + what + "; every row is needed once";
+  };
+  check_plan(batch, kLargestFirst);
+  check_plan(batch, with({}));
+  EXPECT_ERROR(check_plan(batch, with({0, 1, 2, 3})), ArgumentError,
+               "the plan's order has 4 rows and the batch 5; every row is needed once, or no order");
+  EXPECT_ERROR(check_plan(batch, with({0, 1, 2, 3, 4, 4})), ArgumentError,
+               "the plan's order has 6 rows and the batch 5; every row is needed once, or no order");
+  EXPECT_ERROR(check_plan(batch, with({0, 1, 2, 1, 4})), ArgumentError,
+               row("1 at place 3 of a batch of 5, a second time"));
+  EXPECT_ERROR(check_plan(batch, with({0, 1, 2, 3, 5})), ArgumentError,
+               row("5 at place 4 of a batch of 5, which is not there"));
+  EXPECT_ERROR(split(batch, with({-1, 1, 2, 3, 4})), ArgumentError,
+               row("-1 at place 0 of a batch of 5, which is not there"));
+}
+
+TEST(CheckPlan, GroupsCoverEveryPlaceOnce) {
+  const Batch batch = five_sequences();
+  Plan lost = kLargestFirst;
+  lost.groups.pop_back();
+  EXPECT_ERROR(split(batch, lost), ArgumentError,
+               "the plan's groups have place 2 of a batch of 5 0 times; every place is needed in one group");
+  Plan twice = kLargestFirst;
+  twice.groups.push_back({4, 1});
+  EXPECT_ERROR(check_plan(batch, twice), ArgumentError,
+               "the plan's groups have place 4 of a batch of 5 2 times; every place is needed in one group");
+  Plan outside = kLargestFirst;
+  outside.groups[1] = {INT64_MAX, INT64_MAX};
+  EXPECT_THROW(check_plan(batch, outside), ArgumentError);
+}
+
 }  // namespace
 }  // namespace accrue
