@@ -2,9 +2,13 @@
 #include "accrue/memory/pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -45,6 +49,13 @@ constexpr double kTouched = 2;
 /// In MiB.
 double outside_of(const Pool& pool) {
   return static_cast<double>(pool.statistics().outside) / static_cast<double>(kMiB);
+}
+
+int64_t read_address_space() {
+  std::ifstream file("/proc/self/statm");
+  int64_t pages = 0;
+  file >> pages;
+  return pages * ::sysconf(_SC_PAGESIZE);
 }
 
 int64_t largest_in(int64_t mebibytes) {
@@ -266,6 +277,27 @@ TEST(Pool, TheSystemsRefusalIsOne) {
   EXPECT_EQ(pool.take(INT64_MAX, Phase::forward), nullptr);
   EXPECT_EQ(pool.last_refusal()->asked, INT64_MAX);
   EXPECT_EQ(pool.last_refusal()->number, 2);
+}
+
+/// 0: all went as it should; else the line that did not.
+int use_limited_address_space() {
+  const auto size = static_cast<rlim_t>(read_address_space() + 300 * kMiB);
+  const rlimit limit{size, size};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) return __LINE__;
+  Pool pool;
+  void* const a = pool.take(100 * kMiB, Phase::other);
+  void* const b = pool.take(100 * kMiB, Phase::other);
+  if (a == nullptr || b == nullptr) return __LINE__;
+  if (pool.take(200 * kMiB, Phase::other) != nullptr) return __LINE__;
+  if (pool.last_refusal()->budget) return __LINE__;
+  pool.give(a);
+  pool.give(b);
+  void* const c = pool.take(200 * kMiB, Phase::other);
+  return c != nullptr && pool.statistics().held < 210 * kMiB ? 0 : __LINE__;
+}
+
+TEST(PoolDeathTest, ALimitOfAddressSpaceIsARefusalAndFreeRegionsComeBack) {
+  EXPECT_EXIT(std::_Exit(use_limited_address_space()), testing::ExitedWithCode(0), "");
 }
 
 TEST(Pool, ARequestAboveTheBudgetNamesTheBudget) {
