@@ -7,10 +7,10 @@ namespace accrue {
 /// parameters may then be added to `.grad` in place instead of being returned.
 bool adds_directly() noexcept;
 
-/// Sets it for a scope.
+/// Sets it for a scope; false: gradients are wanted as values there.
 class DirectScope {
  public:
-  DirectScope() noexcept;
+  explicit DirectScope(bool direct = true) noexcept;
   ~DirectScope();
   DirectScope(const DirectScope&) = delete;
   DirectScope& operator=(const DirectScope&) = delete;

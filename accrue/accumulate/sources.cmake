@@ -1,4 +1,5 @@
 accrue_sources(torch accumulate
+  direct.cpp
   gradient_buffer.cpp
   value_and_grad.cpp
   window.cpp

@@ -10,11 +10,13 @@
 #include <limits>
 #include <sstream>
 
+#include "accrue/accumulate/direct.h"
 #include "accrue/accumulate/window_state.h"
 #include "accrue/base/error.h"
 #include "accrue/base/messages/accumulate.h"
 #include "accrue/base/messages/microstep.h"
 #include "accrue/data/shape_text.h"
+#include "accrue/memory/allocator.h"
 
 namespace accrue {
 namespace {
@@ -247,7 +249,10 @@ Added Window::add(const LossTerms& terms, std::span<const int64_t> ids) {
     root_gradients.push_back(factors[t] == 1 ? at::Tensor() : seed_of(terms[t].sum, factors[t]));
   }
   return run(terms, ids, [&] {
-    if (!roots.empty()) torch::autograd::backward(roots, root_gradients);
+    if (roots.empty()) return;
+    const memory::PhaseScope phase(memory::Phase::backward);
+    const DirectScope direct;
+    torch::autograd::backward(roots, root_gradients);
   });
 }
 

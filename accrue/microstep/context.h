@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <vector>
 
 namespace accrue {
 
@@ -25,19 +26,39 @@ const MicroStepContext* current_context() noexcept;
 /// the key of its random numbers. Without a context 0.
 int64_t next_call(uint64_t layer);
 
+/// The context of this thread at one moment, or that there is none, with the call counts of its layers:
+/// copies of all it points to, so that a part of the micro-step can be run again when its scope has ended.
+class NotedContext {
+ public:
+  NotedContext();
+  NotedContext(const NotedContext&) = delete;
+  NotedContext& operator=(const NotedContext&) = delete;
+
+ private:
+  friend class ContextScope;
+
+  bool any_;
+  MicroStepContext context_;
+  std::vector<int64_t> sample_ids_, offsets_, occurrences_;
+  std::map<uint64_t, int64_t> calls_;
+};
+
 /// Sets the context of this thread for a scope; nests. Call counts begin at 0.
 class ContextScope {
  public:
   explicit ContextScope(const MicroStepContext& context) noexcept;
+  /// A noted one, which must outlive the scope; call counts go on from the noted ones.
+  explicit ContextScope(const NotedContext& noted);
   ~ContextScope();
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
  private:
+  friend class NotedContext;
   friend const MicroStepContext* current_context() noexcept;
   friend int64_t next_call(uint64_t layer);
 
-  const MicroStepContext* context_;
+  const MicroStepContext* context_;  ///< null: as if there were none
   ContextScope* outer_;
   std::map<uint64_t, int64_t> calls_;  ///< of each layer
 };

@@ -7,11 +7,24 @@
 
 namespace accrue {
 
+at::Tensor generator_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
 GeneratorScope::GeneratorScope(std::optional<uint64_t> seed) {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   state_ = generator.get_state();
   if (seed) generator.set_current_seed(*seed);
+}
+
+GeneratorScope::GeneratorScope(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  state_ = generator.get_state();
+  generator.set_state(state);
 }
 
 GeneratorScope::~GeneratorScope() {

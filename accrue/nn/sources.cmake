@@ -3,4 +3,7 @@ accrue_sources(torch nn
   compute_type.cpp
   dropout.cpp
   functions.cpp
-  layer.cpp)
+  layer.cpp
+  recompute.cpp
+  second_run.cpp
+  segments.cpp)
