@@ -51,9 +51,9 @@ struct Statistics {
   int64_t peak_live = 0;  ///< since `reset_peaks`
   int64_t held = 0;       ///< taken from the system: live blocks, their rounding, and kept free blocks
   int64_t peak_held = 0;
-  int64_t outside =
-      0;  ///< the process's resident size beyond `held`: code, stacks, scratch of kernels, data;
-          ///< the most seen since `measure_outside`, but of mapped files what was there last
+  /// The process's resident size beyond `held`: code, stacks, scratch of kernels, data. The most seen since
+  /// `measure_outside`, but of mapped files what was there last.
+  int64_t outside = 0;
   int64_t num_allocations = 0;      ///< requests above zero bytes, all threads together
   int64_t num_system_requests = 0;  ///< times that memory was taken from the system
   int64_t num_refusals = 0;
