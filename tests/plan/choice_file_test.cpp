@@ -56,9 +56,9 @@ TEST(ChoiceFile, PathFollowsTheEnvironment) {
 TEST(ChoiceFile, KeepsTextsByKeyInFoldersThatItMakes) {
   const fs::path file = fs::path(test::fresh_folder()) / "new" / "folder" / "plans.json";
   EXPECT_EQ(find_choice(file, "a"), std::nullopt);
-  EXPECT_TRUE(keep_choice(file, "a", "{\"x\": 0.1,\n \"y\": \"\\u00e9 é\"}"));
+  EXPECT_TRUE(keep_choice(file, "a", "{\"x\": 0.1,\n \"y\": \"\\u00e9 \xc3\xa9\"}"));
   EXPECT_TRUE(keep_choice(file, "b \"quoted\"", "2"));
-  EXPECT_EQ(find_choice(file, "a"), "{\"x\": 0.1,\n \"y\": \"\\u00e9 é\"}");
+  EXPECT_EQ(find_choice(file, "a"), "{\"x\": 0.1,\n \"y\": \"\\u00e9 \xc3\xa9\"}");
   EXPECT_EQ(find_choice(file, "b \"quoted\""), "2");
   EXPECT_EQ(find_choice(file, "c"), std::nullopt);
   EXPECT_TRUE(keep_choice(file, "a", "3"));
