@@ -10,6 +10,7 @@
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/module_adapter.h"
 #include "accrue/nn/functions.h"
+#include "accrue/nn/recompute.h"
 #include "models/image_layers.h"
 #include "models/size.h"
 
@@ -58,9 +59,14 @@ struct Cnn : torch::nn::Module {
   explicit Cnn(const CnnOptions& options) {
     int64_t in = options.image[0];
     for (const int64_t out : options.channels) {
-      const Layer convolution = add_convolution(*this, next(), {.in = in, .out = out});
-      layers.emplace_back([convolution](const at::Tensor& x) {
+      const std::string name = next();
+      const Layer convolution = add_convolution(*this, name, {.in = in, .out = out});
+      const size_t number = segments.add(name, *named_children()[name]);
+      const auto stage = [convolution](const at::Tensor& x) {
         return nn::max_pool2d(nn::relu(convolution(x)), /*kernel=*/2, /*stride=*/2, /*padding=*/0);
+      };
+      layers.emplace_back([segments = segments, number, stage](const at::Tensor& x) {
+        return segments.run(number, stage, x);
       });
       index += 2;
       in = out;
@@ -86,6 +92,7 @@ struct Cnn : torch::nn::Module {
   }
 
   std::vector<Layer> layers;
+  nn::Segments segments;
   int64_t index = 0;
 };
 
@@ -94,14 +101,16 @@ struct Cnn : torch::nn::Module {
 Model make_cnn(const CnnOptions& options, const Common& common) {
   check_options(options, common);
   const GeneratorScope generator(common.seed);
-  auto cnn = std::make_shared<Cnn>(options);
+  const auto cnn = std::make_shared<Cnn>(options);
   set_type(*cnn, common.dtype);
   const auto forward = [field = common.fields.front(), image = options.image,
                         first = cnn->parameters().front()](const std::shared_ptr<Cnn>& self,
                                                            const MicroBatch& micro) {
     return self->forward(image_inputs(micro, field, image, first));
   };
-  return adapt(std::move(cnn), forward, "cnn");
+  Model model = adapt(cnn, forward, "cnn");
+  cnn->segments.install(model);
+  return model;
 }
 
 }  // namespace accrue::models

@@ -20,6 +20,7 @@
 #include "accrue/microstep/module_adapter.h"
 #include "accrue/nn/dropout.h"
 #include "accrue/nn/functions.h"
+#include "accrue/nn/recompute.h"
 #include "models/size.h"
 
 namespace accrue::models {
@@ -125,24 +126,35 @@ struct Blocks : torch::nn::Module {
   std::vector<std::shared_ptr<Block>> list;
 };
 
+/// Where sequences begin, and the end; it outlives the forward, since a block may be run again.
+using Offsets = std::shared_ptr<const std::vector<int64_t>>;
+
 struct Transformer : torch::nn::Module {
   explicit Transformer(const GptOptions& options) : drop(options.dropout, "transformer.drop") {
     wte = register_module("wte", std::make_shared<Embedding>(options.vocabulary, options.width));
     wpe = register_module("wpe", std::make_shared<Embedding>(options.context, options.width));
     h = register_module("h", std::make_shared<Blocks>(options));
     ln_f = register_module("ln_f", std::make_shared<Norm>(options.width));
+    for (size_t i = 0; i < h->list.size(); ++i) {
+      segments.add("transformer.h." + std::to_string(i), *h->list[i]);
+    }
   }
-  at::Tensor forward(const at::Tensor& ids, const at::Tensor& positions,
-                     std::span<const int64_t> offsets) const {
+  at::Tensor forward(const at::Tensor& ids, const at::Tensor& positions, const Offsets& offsets) const {
     const at::Tensor entered = nn::embedding(ids, wte->weight).add(nn::embedding(positions, wpe->weight));
     at::Tensor x = drop(entered, is_training());
-    for (const std::shared_ptr<Block>& block : h->list) x = block->forward(x, offsets);
+    for (size_t i = 0; i < h->list.size(); ++i) {
+      const auto run = [block = h->list[i], offsets](const at::Tensor& entering) {
+        return block->forward(entering, *offsets);
+      };
+      x = segments.run(i, run, x);
+    }
     return ln_f->forward(x);
   }
   Drop drop;
   std::shared_ptr<Embedding> wte, wpe;
   std::shared_ptr<Blocks> h;
   std::shared_ptr<Norm> ln_f;
+  nn::Segments segments;  // the blocks, by their number
 };
 
 /// The head, whose only parameter is the embedding's.
@@ -230,11 +242,11 @@ at::Tensor positions_of(const std::vector<int64_t>& offsets, const at::Tensor& i
 
 Outputs run(const Gpt& gpt, const MicroBatch& micro, const GptOptions& options) {
   const at::Tensor& ids = micro["input_ids"];
-  const std::vector<int64_t> offsets = borders(micro, ids);
-  check_lengths(offsets, micro, options.context);
+  const auto offsets = std::make_shared<const std::vector<int64_t>>(borders(micro, ids));
+  check_lengths(*offsets, micro, options.context);
   check_mask(ids, micro);
-  check_ids(ids, offsets, micro, options.vocabulary);
-  const at::Tensor x = gpt.transformer->forward(ids, positions_of(offsets, ids), offsets);
+  check_ids(ids, *offsets, micro, options.vocabulary);
+  const at::Tensor x = gpt.transformer->forward(ids, positions_of(*offsets, ids), offsets);
   return nn::linear(x, gpt.lm_head->weight);
 }
 
@@ -267,6 +279,7 @@ Model make_gpt(const GptOptions& options, const Common& common) {
       },
       "gpt");
   model.takes_offsets = true;
+  gpt->transformer->segments.install(model);
   return model;
 }
 

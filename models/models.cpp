@@ -14,6 +14,7 @@
 #include "accrue/config/words.h"
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/module_adapter.h"
+#include "accrue/nn/recompute.h"
 #include "models/cnn.h"
 #include "models/gpt.h"
 #include "models/linear.h"
@@ -54,13 +55,22 @@ void add_activation(torch::nn::Sequential& layers, config::Activation activation
   }
 }
 
-template <class Module>
-Model view_of(Module module, int64_t inputs, const Common& common, std::string name) {
+/// Affine map number i of a Sequential and the activation after it.
+std::function<at::Tensor(const at::Tensor&)> hidden_layer(const torch::nn::Sequential& layers, size_t i) {
+  return [layers = layers.ptr(), at = static_cast<std::ptrdiff_t>(2 * i)](const at::Tensor& x) {
+    const auto map = layers->begin() + at;
+    return (map + 1)->forward<at::Tensor>(map->forward<at::Tensor>(x));
+  };
+}
+
+/// The engine's view; `run(module, x)` computes on the inputs [n, inputs].
+template <class Module, class Run>
+Model view_of(Module module, int64_t inputs, const Common& common, std::string name, Run run) {
   module->to(common.dtype);
   // The type is asked for in every forward: float64 values may stand in the parameters' place for a while.
   const at::Tensor first = module->parameters().front();
-  const auto forward = [first, inputs, fields = common.fields](Module& self, const MicroBatch& micro) {
-    const at::Tensor output = self->forward(flat_inputs(micro, fields, inputs, first.scalar_type()));
+  const auto forward = [first, inputs, fields = common.fields, run](Module& self, const MicroBatch& micro) {
+    const at::Tensor output = run(self, flat_inputs(micro, fields, inputs, first.scalar_type()));
     return Outputs(at::isReducedFloatingType(output.scalar_type()) ? output.to(at::kFloat) : output);
   };
   return adapt(std::move(module), forward, std::move(name));
@@ -137,7 +147,8 @@ int64_t num_parameters(const Model& model) {
 Model make_linear(int64_t inputs, int64_t outputs, const Common& common) {
   check_sizes({inputs, outputs});
   const GeneratorScope generator(common.seed);
-  return view_of(torch::nn::Linear(inputs, outputs), inputs, common, "linear");
+  return view_of(torch::nn::Linear(inputs, outputs), inputs, common, "linear",
+                 [](torch::nn::Linear& self, const at::Tensor& x) { return self->forward(x); });
 }
 
 Model make_mlp(const MlpOptions& options, const Common& common) {
@@ -151,7 +162,17 @@ Model make_mlp(const MlpOptions& options, const Common& common) {
     if (i > 1) add_activation(layers, options.activation);
     layers->push_back(torch::nn::Linear(widths[i - 1], widths[i]));
   }
-  return view_of(std::move(layers), options.inputs, common, "mlp");
+  nn::Segments segments;  // each hidden map with its activation
+  for (size_t i = 0; i < options.hidden.size(); ++i) {
+    segments.add(std::to_string(2 * i), *layers->ptr(2 * i));
+  }
+  const auto run = [segments, count = options.hidden.size()](torch::nn::Sequential& self, at::Tensor x) {
+    for (size_t i = 0; i < count; ++i) x = segments.run(i, hidden_layer(self, i), x);
+    return (self->end() - 1)->forward<at::Tensor>(x);
+  };
+  Model model = view_of(std::move(layers), options.inputs, common, "mlp", run);
+  segments.install(model);
+  return model;
 }
 
 Model make_model(const config::ModelOptions& options, const Shapes& shapes, const Common& common) {

@@ -11,6 +11,7 @@
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/module_adapter.h"
 #include "accrue/nn/functions.h"
+#include "accrue/nn/recompute.h"
 #include "models/image_layers.h"
 #include "models/size.h"
 
@@ -118,7 +119,10 @@ struct Resnet : torch::nn::Module {
         auto block =
             std::make_shared<Block>(options, name + "." + index, kind.bottleneck, in, kWidths[i], stride);
         part.register_module(index, block);
-        layers.emplace_back([block](const at::Tensor& x) { return block->forward(x); });
+        const size_t number = segments.add(name + "." + index, *block);
+        const auto run = [block](const at::Tensor& x) { return block->forward(x); };
+        layers.emplace_back(
+            [segments = segments, number, run](const at::Tensor& x) { return segments.run(number, run, x); });
         in = kind.bottleneck ? 4 * kWidths[i] : kWidths[i];
       }
     }
@@ -132,6 +136,7 @@ struct Resnet : torch::nn::Module {
   }
 
   std::vector<Layer> layers;
+  nn::Segments segments;
 };
 
 }  // namespace
@@ -139,14 +144,16 @@ struct Resnet : torch::nn::Module {
 Model make_resnet(const ResnetOptions& options, const Common& common) {
   check_options(options, common);
   const GeneratorScope generator(common.seed);
-  auto resnet = std::make_shared<Resnet>(options);
+  const auto resnet = std::make_shared<Resnet>(options);
   set_type(*resnet, common.dtype);
   const auto forward = [field = common.fields.front(), image = options.image,
                         first = resnet->parameters().front()](const std::shared_ptr<Resnet>& self,
                                                               const MicroBatch& micro) {
     return self->forward(image_inputs(micro, field, image, first));
   };
-  return adapt(std::move(resnet), forward, "resnet" + std::to_string(options.depth));
+  Model model = adapt(resnet, forward, "resnet" + std::to_string(options.depth));
+  resnet->segments.install(model);
+  return model;
 }
 
 }  // namespace accrue::models

@@ -20,13 +20,16 @@ struct Segment {
   std::vector<at::Tensor> buffers = {};
 };
 
-/// `segment.forward(x)`, of which only x is kept; its backward runs the forward again. The second run has the
-/// random numbers of the first (the MicroStepContext with its call counts, or else the state of the default
-/// generator, which afterwards stands where it stood), and leaves running statistics as the first run left
-/// them. Gradients of parameters go straight into `.grad` while a window adds (bit for bit what the plain
-/// forward gives); otherwise, and under `autograd::grad`, they are returned. Hooks on x, on the output and on
-/// parameters are called once. Without grad mode it is the plain forward. In second derivatives
-/// (create_graph) it throws StateError.
+/// `segment.forward(x)`, of which only x is kept; its backward runs the forward again. The second run finds
+/// the MicroStepContext with its call counts, the default generator, the buffers and the autocast of the
+/// first run, and leaves generator and buffers as it found them, also when it throws. Training modes must be
+/// those of the first run. Gradients of parameters go straight into `.grad` while a window adds (the bits of
+/// the plain forward, but for a parameter that also stands outside the segment: then the order of additions
+/// differs); otherwise, under `autograd::grad` and where a parameter has hooks, they are returned. Hooks on
+/// x, on the output and on parameters are called once. Without grad mode it is the plain forward. Throws
+/// StateError in second derivatives (create_graph); ArgumentError for a forward that writes into x, or (in
+/// backward) that uses parameters that are not listed; c10::Error if x or a parameter was changed before the
+/// backward.
 at::Tensor recompute(const Segment& segment, const at::Tensor& x);
 
 /// The segments of one model: which are recomputed, and what each one's last forward took. Copies share.

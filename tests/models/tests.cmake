@@ -3,6 +3,7 @@ if(TARGET accrue_models)
     cnn_test.cpp
     gpt_test.cpp
     models_test.cpp
+    recompute_test.cpp
     resnet_test.cpp
     weights_test.cpp)
   find_package(nlohmann_json REQUIRED)

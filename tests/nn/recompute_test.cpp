@@ -462,13 +462,17 @@ TEST(Recompute, TheSecondRunHasTheAutocastOfTheFirst) {
     at::autocast::decrement_nesting();
     at::autocast::clear_cache();
     at::autocast::set_autocast_enabled(at::kCPU, false);
-    Tensors result = torch::autograd::grad({sum}, {x});
+    Tensors result = torch::autograd::grad({sum}, {x, part.parameters[0], part.parameters[2]});
     EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
     return result;
   };
   const Tensors plain = gradients(false);
   EXPECT_FALSE(test::same_bits(plain[0], torch::autograd::grad({test::weighed(part(part(x)))}, {x})[0]));
-  expect_same_bits(gradients(true), plain);
+  const Tensors got = gradients(true);
+  EXPECT_TRUE(test::same_bits(got[0], plain[0]));
+  // Two uses of a weight are added in bf16 (8 bits) where both find one cast of it, else in fp32. A cast that
+  // a run without a graph had left in the cache would lose one of them.
+  for (const size_t i : {1, 2}) EXPECT_LT(test::relative_distance(got[i], plain[i]), 0x1p-7) << i;
 }
 
 TEST(Recompute, KeepsTheInputsAlone) {
