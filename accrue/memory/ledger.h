@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace accrue::memory {
 
@@ -17,8 +19,24 @@ struct Ledger {
   int64_t average = 0;                           ///< bytes of the averaged weights
   std::optional<int64_t> caller_gradients = {};  ///< bytes of gradients that the caller computes himself
   std::optional<int64_t> activations = {};       ///< bytes at the peak of the largest micro-step
-  std::optional<int64_t> workspace = {};         ///< bytes
+  std::optional<int64_t> workspace = {};         ///< bytes that come and go inside it
+  std::optional<int64_t> input_data = {};        ///< bytes of samples, and of batches gathered ahead
+  std::optional<int64_t> rounding = {};          ///< bytes held for tensors beyond what is live
+  std::optional<int64_t> outside = {};           ///< bytes of the process that are no tensors
   std::optional<int64_t> predicted = {};         ///< bytes of the process at its peak, foretold
+  std::optional<int64_t> measured = {};          ///< bytes of the process at its peak, so far
+  std::optional<int64_t> budget = {};            ///< bytes of the process
+  /// The most tensor bytes that were live in each phase ("forward", "backward", ...).
+  std::vector<std::pair<std::string, int64_t>> phases = {};
+  /// What lies where in the model, in the forward's order.
+  struct Module {
+    std::string name;
+    int64_t parameters = 0;                   ///< bytes
+    int64_t gradients = 0;                    ///< bytes
+    std::optional<int64_t> activations = {};  ///< bytes its last forward kept for its backward
+    bool is_recomputed = false;
+  };
+  std::vector<Module> modules = {};
 
   /// Parameters, gradients (the caller's included), optimizer state, masters and average: what stays for the
   /// whole run.
@@ -32,7 +50,14 @@ struct Ledger {
 std::string describe(const Ledger& ledger);
 
 /// The JSON object `categories` of `plan --json`: parameters, gradients, optimizer_state (masters
-/// included), masters, average, activations, workspace; null for what is not known.
+/// included), masters, average, activations, workspace, input_data, rounding, outside; null for what is not
+/// known.
 std::string categories_json(const Ledger& ledger);
+
+/// A line a module.
+std::string modules_text(const Ledger& ledger);
+
+/// Everything as a JSON object: `categories` as above, predicted, measured and budget, phases, modules.
+std::string to_json(const Ledger& ledger);
 
 }  // namespace accrue::memory

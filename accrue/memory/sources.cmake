@@ -9,4 +9,6 @@ accrue_sources(core memory
   slabs.cpp)
 accrue_sources(torch memory
   allocator.cpp
-  live_bytes.cpp)
+  device.cpp
+  live_bytes.cpp
+  refusal.cpp)
