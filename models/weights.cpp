@@ -14,6 +14,7 @@
 #include "accrue/base/messages/models.h"
 #include "accrue/base/nearest.h"
 #include "accrue/data/shape_text.h"
+#include "accrue/memory/allocator.h"
 #include "models/models.h"
 
 namespace accrue::models {
@@ -166,7 +167,10 @@ void load_weights(const Model& model, const NamedTensors& weights, const std::st
   }
 
   const c10::NoGradGuard no_grad;
-  for (const auto& [to, from] : copies) to.copy_(from);
+  for (const auto& [to, from] : copies) {
+    to.copy_(from);
+    memory::keep_within_budget();  // what was read of a mapped file may go
+  }
 }
 
 }  // namespace accrue::models

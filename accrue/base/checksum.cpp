@@ -27,8 +27,8 @@ constexpr Tables kTables = make_tables();
 
 }  // namespace
 
-uint32_t crc32(std::span<const std::byte> bytes) noexcept {
-  uint32_t crc = 0xFFFFFFFF;
+uint32_t crc32(std::span<const std::byte> bytes, uint32_t before) noexcept {
+  uint32_t crc = ~before;
   for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
     uint32_t next = 0;
     for (size_t i = 0; i < 8; ++i) {

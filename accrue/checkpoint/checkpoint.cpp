@@ -35,6 +35,7 @@ Path write_folder(const Path& output_dir, const TrainingState& state) {
   save_tensors(file(checkpoint_file::kRandom), {{kGeneratorName, state.generator_state}});
   write_file_atomically(file(checkpoint_file::kConfig), state.config_yaml);
   write_file_atomically(file(checkpoint_file::kTransform), state.transform_json);
+  if (!state.plan_json.empty()) write_file_atomically(file(checkpoint_file::kPlan), state.plan_json);
   return pending.commit(to_json(state));
 }
 
@@ -93,7 +94,7 @@ TrainingState load_checkpoint(const Path& checkpoint) {
   StateEntries entries = entries_of(checkpoint);
   TrainingState& state = entries.state;
   const auto tensors = [&](const char* name) {
-    return load_tensors((checkpoint / name).string(), Purpose::checkpoint);
+    return map_tensors((checkpoint / name).string(), Purpose::checkpoint);
   };
   Problems problems;
   const NamedTensors model = tensors(checkpoint_file::kModel);
@@ -106,6 +107,9 @@ TrainingState load_checkpoint(const Path& checkpoint) {
   state.optimizer.tensors = tensors(checkpoint_file::kOptimizer);
   state.config_yaml = text_of(checkpoint / checkpoint_file::kConfig);
   state.transform_json = text_of(checkpoint / checkpoint_file::kTransform);
+  if (std::filesystem::exists(checkpoint / checkpoint_file::kPlan)) {
+    state.plan_json = text_of(checkpoint / checkpoint_file::kPlan);
+  }
   if (entries.torch_version != torch_version())
     warn(message::checkpoint_version,
          {{"path", checkpoint.string()}, {"before", entries.torch_version}, {"now", torch_version()}});

@@ -12,6 +12,7 @@
 #include "accrue/base/log.h"
 #include "accrue/base/messages/checkpoint.h"
 #include "accrue/checkpoint/training_state.h"
+#include "accrue/memory/allocator.h"
 
 namespace accrue {
 namespace {
@@ -84,7 +85,7 @@ TrainingState capture(const Model& model, const Updater& updater, const Sampler&
   TrainingState state;
   state.parameters = by_name(model.parameters());
   state.buffers = by_name(model.buffers());
-  state.optimizer = updater.state();
+  state.optimizer = updater.shared_state();
   state.generator_state = default_generator_state();
   state.sampler = sampler.position();
   state.data_size = sampler.num_samples();
@@ -117,7 +118,10 @@ void restore(const TrainingState& state, Model& model, Updater& updater, Sampler
   sampler = std::move(restored);
   set_default_generator_state(state.generator_state);
   const c10::NoGradGuard no_grad;
-  for (auto& [tensor, saved] : pairs) tensor.copy_(saved);
+  for (auto& [tensor, saved] : pairs) {
+    tensor.copy_(saved);
+    memory::keep_within_budget();  // what was read of a mapped checkpoint may go
+  }
   if (state.open_micro_steps > 0) warn(message::micro_steps_lost, {{"count", state.open_micro_steps}});
 }
 

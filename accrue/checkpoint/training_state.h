@@ -43,11 +43,12 @@ struct TrainingState {
   std::optional<Best> best;
   std::string config_yaml;     ///< the resolved run
   std::string transform_json;  ///< the data's transformation
+  std::string plan_json;       ///< what the planner chose and learnt; empty: nothing
 };
 
 /// The state of these objects and the default generator. `update` is the updater's number of windows and
 /// `epoch` the sampler's; samples, micro_sizes, best and the texts are the caller's to fill. The model's
-/// tensors are shared, not copied: save before the next update.
+/// tensors and the optimizer's are shared, not copied: save before the next update.
 TrainingState capture(const Model& model, const Updater& updater, const Sampler& sampler);
 
 /// Puts a state into objects that were made alike, and into the default generator. Tensors are filled in

@@ -2,13 +2,16 @@
 #include "accrue/data/tensor_file.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/data.h"
 #include "accrue/base/messages/formats.h"
+#include "accrue/memory/allocator.h"
 
 namespace accrue {
 namespace {
@@ -46,6 +49,12 @@ at::ScalarType scalar_type(const TensorView& view, const std::string& path, Purp
        {{"path", path}, {"name", view.name}, {"got", dtype_name(view.dtype)}});
 }
 
+at::Tensor copied(const TensorView& view, at::ScalarType type) {
+  at::Tensor tensor = at::empty(view.shape, type);
+  if (!view.data.empty()) std::memcpy(tensor.mutable_data_ptr(), view.data.data(), view.data.size());
+  return tensor;
+}
+
 Dtype file_type(const std::string& name, at::ScalarType type) {
   for (const TypePair& pair : kTypes)
     if (pair.tensor == type) return pair.file;
@@ -54,13 +63,30 @@ Dtype file_type(const std::string& name, at::ScalarType type) {
 
 }  // namespace
 
+NamedTensors map_tensors(const std::string& path, Purpose purpose) {
+  const auto file = std::make_shared<const SafetensorsFile>(path, purpose);
+  NamedTensors tensors;
+  for (const TensorView& view : file->tensors()) {
+    const at::ScalarType type = scalar_type(view, path, purpose);
+    const auto place = reinterpret_cast<uintptr_t>(view.data.data());
+    if (view.data.empty() || place % c10::elementSize(type) != 0) {
+      tensors.add(view.name, copied(view, type));
+      continue;
+    }
+    // Nobody writes to it: the const is given back to whoever reads.
+    void* const data = const_cast<std::byte*>(view.data.data());
+    tensors.add(view.name, at::from_blob(
+                               data, view.shape, [file](void*) {}, at::TensorOptions(type)));
+  }
+  return tensors;
+}
+
 NamedTensors load_tensors(const std::string& path, Purpose purpose) {
   const SafetensorsFile file(path, purpose);
   NamedTensors tensors;
   for (const TensorView& view : file.tensors()) {
-    at::Tensor tensor = at::empty(view.shape, scalar_type(view, path, purpose));
-    if (!view.data.empty()) std::memcpy(tensor.mutable_data_ptr(), view.data.data(), view.data.size());
-    tensors.add(view.name, std::move(tensor));
+    tensors.add(view.name, copied(view, scalar_type(view, path, purpose)));
+    memory::keep_within_budget();  // what was read of the file may go
   }
   return tensors;
 }

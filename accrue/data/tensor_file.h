@@ -13,6 +13,10 @@ namespace accrue {
 /// kind.
 NamedTensors load_tensors(const std::string& path, Purpose purpose);
 
+/// The same, but the tensors lie in the mapped file: nothing is copied, and they must be read alone. The
+/// mapping lives as long as they do.
+NamedTensors map_tensors(const std::string& path, Purpose purpose);
+
 /// Writes a safetensors file atomically, every tensor with its own type and exact bits, on the CPU and
 /// contiguous. Throws ArgumentError for a type that the format does not have, StateError if the file cannot
 /// be written.

@@ -58,6 +58,10 @@ MappedFile::MappedFile(const std::string& path, Purpose purpose) {
       [start, size = size_] { ::madvise(start, size, MADV_DONTNEED); });
 }
 
+void MappedFile::forget() const noexcept {
+  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   hook_.reset();  // no hook may reach addresses that are another's by then
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);

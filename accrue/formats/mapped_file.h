@@ -29,6 +29,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data_), size_}; }
 
+  /// Takes the pages that were read so far out of the process, as when memory is short.
+  void forget() const noexcept;
+
  private:
   const std::byte* data_ = nullptr;
   size_t size_ = 0;

@@ -77,7 +77,7 @@ int64_t Average::bytes() const {
 }
 
 void Average::save(NamedTensors& tensors) const {
-  for (const Place& place : places_) tensors.add(place.name, place.average.clone());
+  for (const Place& place : places_) tensors.add(place.name, place.average);
 }
 
 Average::Loaded Average::match(const NamedTensors& tensors) const {

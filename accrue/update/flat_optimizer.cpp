@@ -10,6 +10,7 @@
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
 #include "accrue/base/messages/update.h"
+#include "accrue/memory/allocator.h"
 #include "accrue/update/groups.h"
 #include "accrue/update/tensor_text.h"
 
@@ -184,12 +185,12 @@ std::vector<at::Tensor> FlatOptimizer::masters() const {
   return master_ == nullptr ? std::vector<at::Tensor>() : master_->views;
 }
 
-NamedTensors FlatOptimizer::state() const {
+NamedTensors FlatOptimizer::shared_state() const {
   NamedTensors tensors;
   for (size_t i = 0; i < storage_of_.size(); ++i) {
     for (const Kind& kind : kinds_) {
       if (!kind.views[i].defined()) continue;
-      tensors.add(gradients_.entries()[i].name + "." + kind.name, kind.views[i].clone());
+      tensors.add(gradients_.entries()[i].name + "." + kind.name, kind.views[i]);
     }
   }
   return tensors;
@@ -222,7 +223,10 @@ void FlatOptimizer::load_state(const NamedTensors& tensors) {
   }
   problems.throw_if_any();
   const c10::NoGradGuard no_grad;
-  for (auto& [to, from] : copies) to.copy_(from);
+  for (auto& [to, from] : copies) {
+    to.copy_(from);
+    memory::keep_within_budget();  // what was read of a mapped checkpoint may go
+  }
 }
 
 }  // namespace accrue

@@ -23,7 +23,7 @@ class FlatOptimizer : public WritingPass {
   double learning_rate() const override { return groups_[0].lr; }
   int64_t state_bytes() const override;
   std::vector<at::Tensor> masters() const override;
-  NamedTensors state() const override;
+  NamedTensors shared_state() const override;
   void load_state(const NamedTensors& tensors) override;
 
  private:

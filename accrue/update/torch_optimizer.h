@@ -27,7 +27,7 @@ class TorchOptimizer : public WritingPass {
   void write(const WritingOptions& options) override;
   double learning_rate() const override { return base_rate(0); }
   int64_t state_bytes() const override;
-  NamedTensors state() const override;
+  NamedTensors shared_state() const override;
   void load_state(const NamedTensors& tensors) override;
 
  private:

@@ -75,7 +75,7 @@ struct SaveField {
   const std::string& parameter;
 
   void operator()(const char* field, Need, const at::Tensor& value) const {
-    if (value.defined()) tensors.add(parameter + "." + field, value.detach().clone());
+    if (value.defined()) tensors.add(parameter + "." + field, value.detach());
   }
   void operator()(const char* field, Need, int64_t value) const {
     tensors.add(parameter + "." + field, at::scalar_tensor(value, at::kLong));
@@ -144,7 +144,7 @@ int64_t TorchOptimizer::state_bytes() const {
   return bytes;
 }
 
-NamedTensors TorchOptimizer::state() const {
+NamedTensors TorchOptimizer::shared_state() const {
   NamedTensors tensors;
   const bool known = with_state_class(*optimizer_, [&]<class State>(State*) {
     for (const GradientBuffer::Entry& entry : gradients_.entries()) {

@@ -135,7 +135,14 @@ void Updater::set_total_updates(int64_t total_updates) {
   impl_->set_total_updates(total_updates);
 }
 OptimizerState Updater::state() const {
-  return impl_->state();
+  OptimizerState copy = impl_->shared_state();
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : copy.tensors) tensors.add(name, tensor.clone());
+  copy.tensors = std::move(tensors);
+  return copy;
+}
+OptimizerState Updater::shared_state() const {
+  return impl_->shared_state();
 }
 void Updater::load_state(const OptimizerState& state) {
   impl_->load_state(state);

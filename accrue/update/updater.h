@@ -50,7 +50,8 @@ struct UpdateResult {
   std::optional<int64_t> padded_tokens = {};  ///< positions that the model computed, padding counted
   /// Samples of each micro-step, in the order run (filled by the step objects).
   std::vector<int64_t> micro_sizes;
-  Seconds seconds;  ///< likewise; `update` is the updater's own
+  Seconds seconds;      ///< likewise; `update` is the updater's own
+  int64_t retries = 0;  ///< times that the window began again after memory was refused (likewise)
 };
 
 /// The optimizer's state, by parameter name: what a checkpoint holds. The tensors are copies.
@@ -129,6 +130,8 @@ class Updater {
   void set_total_updates(int64_t total_updates);
 
   OptimizerState state() const;
+  /// The same without copies: the tensors are those that the next update changes.
+  OptimizerState shared_state() const;
   /// Throws CheckpointError naming what is missing, left over or of another shape; then nothing has changed.
   void load_state(const OptimizerState& state);
 

@@ -10,6 +10,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/update.h"
+#include "accrue/memory/allocator.h"
 #include "accrue/update/updater_impl.h"
 
 namespace accrue {
@@ -44,6 +45,7 @@ bool counts_weights(const Window& window) {
 }  // namespace
 
 UpdateResult Updater::Impl::apply(Window& window) {
+  const memory::PhaseScope phase(memory::Phase::update);
   const auto start = std::chrono::steady_clock::now();
   UpdateResult result = run(window);
   result.seconds.update = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -41,7 +41,7 @@ class Updater::Impl {
   void set_loss_scale(double scale);
   bool expects_overflow() { return scaler_.is_dynamic() && loss_scale() > 1; }
 
-  OptimizerState state() const;
+  OptimizerState shared_state() const;
   void load_state(const OptimizerState& state);
 
  private:

@@ -106,9 +106,9 @@ void Updater::Impl::set_loss_scale(double scale) {
   wanted_scale_ = scale;
 }
 
-OptimizerState Updater::Impl::state() const {
+OptimizerState Updater::Impl::shared_state() const {
   forbid_in_average("save the optimizer's state");
-  OptimizerState state{pass_->state(), num_updates_, num_windows_};
+  OptimizerState state{pass_->shared_state(), num_updates_, num_windows_};
   if (average_) {
     start_average();
     average_->save(state.tensors);

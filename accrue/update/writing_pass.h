@@ -31,8 +31,8 @@ class WritingPass {
   /// The fp32 masters, one an entry of the buffer and in the parameter's strides, undefined where there is
   /// none; or nothing at all.
   virtual std::vector<at::Tensor> masters() const { return {}; }
-  /// Copies of the state's tensors.
-  virtual NamedTensors state() const = 0;
+  /// The state's tensors, which share the pass's own memory.
+  virtual NamedTensors shared_state() const = 0;
   /// Throws CheckpointError; then nothing has changed.
   virtual void load_state(const NamedTensors& tensors) = 0;
 };
