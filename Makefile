@@ -19,7 +19,7 @@ define configure
 	fi
 endef
 
-.PHONY: all setup demo test help format lint asan tsan coverage fuzz bench docs install clean distclean
+.PHONY: all setup demo test soak help format lint asan tsan coverage fuzz bench docs install clean distclean
 
 all: setup ## Build the libraries, the program, the examples and the tests into build/ (the default)
 	$(call configure,release,build)
@@ -33,6 +33,9 @@ demo: all ## Train on the shipped digits, prove the split, run the two tutorial 
 
 test: all ## Build, then run every test
 	@ctest --preset release
+
+soak: all ## Run the tests that take many minutes
+	@ctest --preset soak
 
 help: ## List the targets
 	@printf 'Targets (JOBS=%s, PREFIX=%s, CMAKE_ARGS=... may be given):\n' '$(JOBS)' '$(PREFIX)'

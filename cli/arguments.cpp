@@ -126,6 +126,11 @@ std::string hint(const std::string& word, const std::vector<std::string>& option
   fail(message::usage, {{"what", error.what()}, {"command", command}});
 }
 
+void add_fresh(CLI::App* command, Arguments& arguments) {
+  command->add_flag("--fresh", arguments.fresh,
+                    "choose the micro-batch by measuring anew, not from the kept choices");
+}
+
 /// An empty value is most often a variable of the shell that is not set: left out, it would be a default that
 /// nobody asked for.
 void check_values(const CLI::App& command) {
@@ -171,6 +176,7 @@ Arguments parse(const std::vector<std::string>& words) {
 
   CLI::App* train = add_command(app, "train", "train from a configuration", arguments);
   add_configuration(train, arguments, flags, shown_set);
+  add_fresh(train, arguments);
   train->add_flag("--dry-run", arguments.dry_run, "make one update in memory and show it, write nothing");
   train->add_option("--overfit", flags.overfit,
                     "the same as --set train.overfit=: train and validate on N samples alone");
@@ -182,11 +188,13 @@ Arguments parse(const std::vector<std::string>& words) {
 
   CLI::App* plan = add_command(app, "plan", "show how the batch is cut and what it needs", arguments);
   add_configuration(plan, arguments, flags, shown_set);
+  add_fresh(plan, arguments);
   plan->add_flag("--json", arguments.json, "print one JSON object");
 
   CLI::App* verify = add_command(
       app, "verify", "compare the whole batch with the split one on this model and data", arguments);
   add_configuration(verify, arguments, flags, shown_set);
+  add_fresh(verify, arguments);
   verify->add_flag("--json", arguments.json, "print one JSON object");
   verify->add_option("--export", arguments.export_dir,
                      "write batch, parameters and both gradients to this folder");

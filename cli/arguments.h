@@ -21,6 +21,7 @@ struct Arguments {
   bool dry_run = false;
   bool overwrite = false;
   bool json = false;
+  bool fresh = false;                 ///< kept choices of micro-batches are not taken
   bool print = false;                 ///< check: the resolved configuration
   bool list = false;                  ///< init
   std::optional<std::string> resume;  ///< empty text: the latest in output_dir

@@ -63,7 +63,7 @@ std::string saved_transform(const fs::path& output_dir) {
 Source find_source(const Arguments& arguments, const config::Run& run) {
   const fs::path output_dir = run.output_dir;
   if (!arguments.weights.empty()) {
-    return {arguments.weights, load_tensors(arguments.weights, Purpose::model), saved_transform(output_dir)};
+    return {arguments.weights, map_tensors(arguments.weights, Purpose::model), saved_transform(output_dir)};
   }
   if (arguments.best) {
     const BestCheckpoint best = best_checkpoint(output_dir);
@@ -72,7 +72,7 @@ Source find_source(const Arguments& arguments, const config::Run& run) {
   const fs::path file = output_dir / (arguments.average ? "model-average.safetensors" : "model.safetensors");
   std::error_code ignored;
   if (fs::exists(file, ignored)) {
-    return {file.string(), load_tensors(file.string(), Purpose::model), saved_transform(output_dir)};
+    return {file.string(), map_tensors(file.string(), Purpose::model), saved_transform(output_dir)};
   }
   if (!fs::exists(output_dir / "checkpoints", ignored))
     fail(message::eval_no_run, {{"path", output_dir.string()}});

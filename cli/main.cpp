@@ -17,6 +17,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
+#include "cli/budget.h"
 #include "cli/commands.h"
 
 namespace {
@@ -107,5 +108,8 @@ int main(int argc, char** argv) {
   // A terminal or pipe that goes away must not end a run.
   std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
-  return guarded([&words] { return delivered(run(accrue::cli::parse(words))); });
+  return guarded([&words] {
+    accrue::cli::install_allocator();
+    return delivered(run(accrue::cli::parse(words)));
+  });
 }

@@ -8,7 +8,7 @@
 #include "accrue/batch/batcher.h"
 #include "accrue/config/print.h"
 #include "accrue/microstep/batch_norm.h"
-#include "accrue/report/from_result.h"
+#include "accrue/train/plan_table.h"
 #include "cli/commands.h"
 #include "cli/session.h"
 
@@ -56,27 +56,42 @@ config::Loaded load(const Arguments& arguments) {
 }
 
 int plan(const Arguments& arguments) {
-  const Session session = build(load(arguments));
-  const memory::Ledger ledger = static_ledger(session.model, *session.updater);
-  Batcher batcher(session.data.train, session.sampler());
-  const Batch batch = *batcher.next();
-  const Plan cut = session.plan_for(batch.size());
+  Session session = build(load(arguments), "", arguments.fresh);
+  const Batch batch = session.first_batch();
+  prepare(session, batch);
+  Planner& planner = *session.planner;
+  if (!planner.is_prepared()) planner.prepare(batch);
+  const Plan cut = planner.plan(batch);
   warn_of_batch_norm(session.model, cut.groups.back().length);
+  const std::vector<PlanRow> rows = compare_plans(planner, batch);
+  const memory::Ledger ledger = ledger_of(session, batch);
   if (!arguments.json) {
-    for (const std::string& line : header(session)) std::cout << line << '\n';
-    std::cout << '\n' << describe(cut) << "\nmemory:\n" << memory::describe(ledger);
+    for (const std::string& line : header(session, batch)) std::cout << line << '\n';
+    if (const std::string tried = describe_candidates(planner, batch.size()); !tried.empty()) {
+      std::cout << "\nmicro-batches tried:\n" << tried;
+    }
+    std::cout << '\n'
+              << describe(cut) << "\nways to cut this batch:\n"
+              << describe(rows) << "\nmemory:\n"
+              << memory::describe(ledger) << "\nmodules:\n"
+              << memory::modules_text(ledger);
     return 0;
   }
-  const nlohmann::ordered_json report = {
+  const auto parsed = [](const std::string& text) { return nlohmann::ordered_json::parse(text); };
+  nlohmann::ordered_json report = {
       {"batch", cut.batch},
       {"micro_sizes", cut.micro_sizes()},
       {"num_micro_steps", cut.num_micro_steps()},
       {"ranks", cut.ranks},
       {"weight", first_weight(session, batch)},
       {"memory",
-       {{"budget_bytes", nullptr},
-        {"predicted_peak_bytes", nullptr},
-        {"categories", nlohmann::ordered_json::parse(memory::categories_json(ledger))}}},
+       {{"budget_bytes", or_null(session.budget)},
+        {"predicted_peak_bytes", or_null(ledger.predicted)},
+        {"categories", parsed(memory::categories_json(ledger))}}},
+      {"seconds", or_null(planner.predict(cut, batch).seconds)},
+      {"rows", parsed(to_json(rows))},
+      {"ledger", parsed(memory::to_json(ledger))},
+      {"chosen", parsed(planner.to_json())},
   };
   std::cout << report.dump(2) << '\n';
   return 0;

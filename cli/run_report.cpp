@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "accrue/config/words.h"
+#include "accrue/memory/device.h"
 #include "accrue/memory/resident.h"
 #include "accrue/report/from_result.h"
 #include "accrue/update/kernels.h"
@@ -25,8 +26,9 @@ RunRecord::Workload workload_of(const Session& session) {
   workload.optimizer = config::kOptimizerWords.at(run.optimizer.index());
   workload.parameters = models::num_parameters(session.model);
   workload.batch = std::min(run.batch.size, session.data.train->size());
-  workload.micro_batch = run.plan.micro_batch;
-  workload.num_micro_steps = session.plan_for(workload.batch).num_micro_steps();
+  const Plan cut = session.planner->plan(session.first_batch());
+  workload.micro_batch = cut.micro_batch();
+  workload.num_micro_steps = cut.num_micro_steps();
   if (session.data.format == DataFormat::tokens) {
     workload.sequence_length = run.data.max_length > 0 ? run.data.max_length : run.model.context;
   }
@@ -44,6 +46,18 @@ RunRecord::Memory memory_of(const Session& session) {
   memory.optimizer_state = ledger.optimizer_state;
   memory.masters = ledger.masters;
   memory.average = ledger.average;
+  memory.budget = session.budget;
+  const c10::Device device = session.gradients->flats().front().device();
+  if (!device.is_cpu()) {
+    if (const auto statistics = memory::device_statistics(device)) {
+      memory.device_allocated = statistics->peak_live;
+      memory.device_reserved = statistics->peak_held;
+    }
+  }
+  const Batch batch = session.first_batch();
+  memory.ledger_json = memory::to_json(ledger_of(session, batch));
+  memory.plan_json = session.planner->to_json();
+  memory.num_refusals = session.planner->num_refusals();
   return memory;
 }
 

@@ -11,10 +11,16 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
 #include "accrue/base/random.h"
+#include "accrue/batch/batcher.h"
 #include "accrue/config/print.h"
 #include "accrue/data/subset_data.h"
 #include "accrue/data/tensor_file.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/memory/refusal.h"
+#include "accrue/memory/resident.h"
 #include "accrue/microstep/batch_norm.h"
+#include "accrue/report/from_result.h"
+#include "cli/budget.h"
 #include "models/models.h"
 
 namespace accrue::cli {
@@ -44,7 +50,7 @@ Model build_model(const config::Run& run, const Dataset& data, int64_t outputs) 
   for (const FieldSpec& input : data.inputs) common.fields.push_back(input.name);
   Model model = models::make_model(run.model, shapes, common);
   if (!run.model.weights.empty()) {
-    models::load_weights(model, load_tensors(run.model.weights, Purpose::model), run.model.weights);
+    models::load_weights(model, map_tensors(run.model.weights, Purpose::model), run.model.weights);
   }
   const bool freezes = run.train.batch_norm == config::BatchNormPolicy::freeze;
   return freezes ? freeze_batch_norm(std::move(model)) : model;
@@ -97,24 +103,28 @@ void keep_first(const config::Run& run, Dataset& data) {
 
 EvalOptions Session::eval_options() const noexcept {
   const int64_t asked = run().eval.batch_size;
-  return {.batch_size = asked > 0 ? asked : run().plan.micro_batch};
+  const int64_t trained = run().plan.micro_batch;
+  return {.batch_size = asked > 0 ? asked : trained > 0 ? trained : evaluation_batch};
 }
 
-Plan Session::plan_for(int64_t batch) const {
-  return plan(batch,
-              {.micro_batch = std::min(run().plan.micro_batch, batch), .remainder = Remainder::smaller});
+Batch Session::first_batch() const {
+  return *Batcher(data.train, sampler()).next();
 }
 
 Reduction Session::reduction() const noexcept {
   return run().loss.reduction == config::Reduction::micro_mean ? Reduction::micro_mean : Reduction::exact;
 }
 
-Session build(config::Loaded loaded, const std::string& transform_json) {
+namespace {
+
+Session build_all(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
   const config::Run& run = loaded.run;
   at::set_num_threads(run.threads);
   at::manual_seed(run.seed);
 
   Session session;
+  session.measures_anew = measures_anew;
+  set_budget(session, run);
   session.data = load_data(run.data, learned_by(run.task), run.seed, transform_json);
   if (run.train.overfit > 0) keep_first(run, session.data);
   check_last_batch(loaded, session.data.train->size());
@@ -130,27 +140,67 @@ Session build(config::Loaded loaded, const std::string& transform_json) {
   UpdateOptions update = session.run().update;
   update.schedule.total_updates = session.total_updates;
   session.updater = std::make_unique<Updater>(*session.gradients, session.run().optimizer, update);
+  session.planner = std::make_unique<Planner>(session.model, session.objective.loss, *session.updater,
+                                              planner_options(session));
   return session;
 }
 
-std::vector<std::string> header(const Session& session) {
+}  // namespace
+
+Session build(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
+  const int64_t refusals_before = memory::statistics().num_refusals;
+  try {
+    Session session = build_all(std::move(loaded), transform_json, measures_anew);
+    check_resident(session);
+    return session;
+  } catch (...) {
+    if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
+  }
+  fail_for_budget();
+}
+
+void prepare(Session& session, const Batch& batch, const std::string& plan_json) {
+  if (!plan_json.empty()) {
+    session.planner->restore(plan_json);
+  } else if (session.run().plan.micro_batch == 0 || session.budget) {
+    session.planner->prepare(batch);
+  }
+  session.evaluation_batch = session.planner->evaluation_batch(batch);
+}
+
+memory::Ledger ledger_of(const Session& session, const Batch& batch) {
+  memory::Ledger ledger = session.planner->ledger(session.planner->plan(batch), batch);
+  ledger.measured = memory::peak_resident_bytes();
+  ledger.budget = session.budget;
+  const memory::Statistics now = memory::statistics();
+  for (size_t i = 0; memory::is_installed() && i < memory::kNumPhases; ++i) {
+    const auto phase = static_cast<memory::Phase>(i);
+    if (now.peak_live_in[i] > 0) ledger.phases.emplace_back(memory::name_of(phase), now.peak_live_in[i]);
+  }
+  add_modules(ledger, session.model, *session.updater);
+  return ledger;
+}
+
+std::vector<std::string> header(const Session& session, const Batch& batch) {
   std::vector<std::string> lines;
   std::istringstream table(config::describe(session.loaded));
   for (std::string line; std::getline(table, line);) lines.push_back(line);
   lines.push_back(data_line(session));
   for (const std::string& note : session.data.notes) lines.push_back("data: " + note);
-  const int64_t batch = std::min(session.run().batch.size, session.data.train->size());
-  const Plan cut = session.plan_for(batch);
-  const Group& last = cut.groups.back();
-  const bool uneven = last.length != cut.micro_batch();
-  const int64_t full = cut.num_micro_steps() - (uneven ? 1 : 0);
+  if (session.budget) lines.push_back("memory: " + budget_line(session));
+  const Plan cut = session.planner->plan(batch);
   std::ostringstream line;
-  line << "plan: batch " << batch << " in " << full << " micro-step" << (full == 1 ? "" : "s") << " of "
-       << cut.micro_batch();
-  if (uneven) line << " and one of " << last.length;
+  line << "plan: batch " << batch.size() << " in " << groups_text(cut);
+  if (session.run().plan.micro_batch == 0) line << " (at most " << session.planner->limit_text() << ")";
+  if (const int64_t again = session.planner->num_recomputed(); again > 0) {
+    line << ", " << again << " of " << session.model.segments().size() << " parts recomputed";
+  }
   line << "; " << session.total_updates << " update" << (session.total_updates == 1 ? "" : "s") << "; model "
        << session.model.name << " with " << models::num_parameters(session.model) << " parameters";
   lines.push_back(line.str());
+  if (const Prediction foretold = session.planner->predict(cut, batch); foretold.peak_bytes) {
+    lines.push_back("plan: " + foretold_text(foretold));
+  }
   return lines;
 }
 

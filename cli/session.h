@@ -13,6 +13,7 @@
 #include "accrue/evaluate/evaluate.h"
 #include "accrue/plan/plan.h"
 #include "accrue/task/objective.h"
+#include "accrue/train/planner.h"
 #include "accrue/update/updater.h"
 
 namespace accrue::cli {
@@ -25,13 +26,18 @@ struct Session {
   Model model;
   std::unique_ptr<GradientBuffer> gradients;
   std::unique_ptr<Updater> updater;
+  std::unique_ptr<Planner> planner;
   int64_t total_updates = 0;
-  std::optional<Sampler> start = {};  ///< the sampler before its first batch
+  std::optional<Sampler> start = {};   ///< the sampler before its first batch
+  std::optional<int64_t> budget = {};  ///< bytes of the process
+  std::string budget_origin = {};      ///< "2.0 GiB", "80% of 16.0 GiB (cgroup v2 /a)"
+  bool measures_anew = false;          ///< kept choices of micro-batches are not taken
+  int64_t evaluation_batch = 64;       ///< samples, where neither eval.batch_size nor micro_batch is given
 
   const config::Run& run() const noexcept { return loaded.run; }
   const Sampler& sampler() const { return *start; }
-  /// How a batch of this many samples is cut.
-  Plan plan_for(int64_t batch) const;
+  /// The first batch of the run, for measuring.
+  Batch first_batch() const;
   Reduction reduction() const noexcept;
   /// How its data are evaluated.
   EvalOptions eval_options() const noexcept;
@@ -40,9 +46,16 @@ struct Session {
 /// Sets threads and seed, reads the data (with the transformation of an earlier run, if given), builds model,
 /// loss and optimizer. Throws what is
 /// wrong with data (3), model files (4) or configuration (2).
-Session build(config::Loaded loaded, const std::string& transform_json = "");
+Session build(config::Loaded loaded, const std::string& transform_json = "", bool measures_anew = false);
 
-/// The lines above a run: resolved values and origins, data, model, plan.
-std::vector<std::string> header(const Session& session);
+/// Gets the planner ready: with what an earlier run chose (`plan_json`), or by measuring with `batch`.
+/// Throws BudgetError where nothing fits.
+void prepare(Session& session, const Batch& batch, const std::string& plan_json = "");
+
+/// Bytes by category, phase and module: of the plan of `batch` beside what was measured so far.
+memory::Ledger ledger_of(const Session& session, const Batch& batch);
+
+/// The lines above a run: resolved values and origins, data, model, plan of `batch`.
+std::vector<std::string> header(const Session& session, const Batch& batch);
 
 }  // namespace accrue::cli

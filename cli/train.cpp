@@ -4,6 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 
 #include "accrue/base/clock.h"
 #include "accrue/base/error.h"
@@ -85,12 +86,11 @@ int dry_run(Session& session, Sampler sampler, Console& console, bool json) {
     console.message("dry run: nothing is left to do, the run has ended");
     return 0;
   }
-  SplitStep step(session.model, session.objective.loss, *session.updater,
-                 {.micro_batch = session.run().plan.micro_batch,
-                  .reduction = session.reduction(),
-                  .seed = session.run().seed});
+  SplitStep step(
+      session.model, session.objective.loss, *session.updater,
+      {.micro_batch = batch->size(), .reduction = session.reduction(), .seed = session.run().seed});
   const Stopwatch total;
-  const UpdateResult result = step(*batch, session.plan_for(batch->size()));
+  const UpdateResult result = step(*batch, session.planner->plan(*batch));
   Record record = make_record(result, total.seconds());
   record.samples = batch->size();
   if (session.data.valid) {
@@ -105,26 +105,39 @@ int dry_run(Session& session, Sampler sampler, Console& console, bool json) {
   return 0;
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Measures where that is needed, and shows what the run will be. What cannot be read stops it before a file
+/// is touched.
+void get_ready(Session& session, const std::string& plan_json, Console& console) {
+  const Batch first = session.first_batch();
+  prepare(session, first, plan_json);
+  console.header(header(session, first));
+}
+
 }  // namespace
 
 int train(const Arguments& arguments) {
   config::Loaded loaded = load(arguments);
   const std::optional<Resumed> resumed = find_resumed(arguments, loaded.run);
   if (arguments.overwrite) check_weights_stay(loaded.run);
-  Session session = build(std::move(loaded), resumed ? resumed->state.transform_json : "");
+  Session session = build(std::move(loaded), resumed ? resumed->state.transform_json : "", arguments.fresh);
   ConsoleOptions options = console_options(stderr);
   options.verbosity = arguments.verbosity;
   options.total_updates = session.total_updates;
   Console console(std::cerr, options);
   set_warning_sink([&console](const std::string& text) { console.message("warning: " + text); });
-  console.header(header(session));
   Sampler sampler = session.sampler();
   if (resumed) restore(resumed->state, session.model, *session.updater, sampler);
+  get_ready(session, resumed ? resumed->state.plan_json : "", console);
   if (arguments.dry_run) return dry_run(session, std::move(sampler), console, arguments.json);
 
   const config::Run& run = session.run();
-  static_cast<void>(
-      Batcher(session.data.train, sampler).next());  // what cannot be read stops it before a file is touched
   const OutputDir output(run.output_dir, existing(arguments, resumed, run));
   write_file_atomically(run.output_dir + "/config.yaml", config::to_yaml(run));
   const InterruptGuard interrupt;
@@ -139,6 +152,9 @@ int train(const Arguments& arguments) {
   RunSummary said = summary;
   said.evaluation.reset();  // it has just been said
   console.finish(said);
+  if (summary.updates > 0 && !summary.interrupted) {
+    console.header(lines_of("memory:\n" + memory::describe(ledger_of(session, session.first_batch()))));
+  }
   if (summary.interrupted)
     console.message("go on with: accrue train " + run.output_dir + "/config.yaml --resume");
   if (arguments.json) print_json(summary, training.best());

@@ -5,6 +5,7 @@
 
 #include "accrue/checkpoint/checkpoint.h"
 #include "accrue/config/print.h"
+#include "accrue/config/words.h"
 #include "accrue/evaluate/evaluate.h"
 
 namespace accrue::cli {
@@ -31,13 +32,20 @@ Training::Training(Session& session, Sampler sampler, const TrainingState* resum
 }
 
 LoopEnd Training::run(const InterruptGuard& interrupt) {
-  SplitStep step(session_.model, session_.objective.loss, *session_.updater,
-                 {.micro_batch = session_.run().plan.micro_batch,
-                  .reduction = session_.reduction(),
-                  .seed = session_.run().seed,
-                  .on_micro_step = [this](const MicroStepEvent& event) {
-                    console_.micro_step(event.micro_step, event.num_micro_steps, event.added != Added::added);
-                  }});
+  SplitStep step(
+      session_.model, session_.objective.loss, *session_.updater,
+      {.micro_batch =
+           session_.run().plan.micro_batch > 0 ? session_.run().plan.micro_batch : session_.run().batch.size,
+       .reduction = session_.reduction(),
+       .seed = session_.run().seed,
+       .on_micro_step =
+           [this](const MicroStepEvent& event) {
+             session_.planner->observe(event.cost);
+             console_.micro_step(event.micro_step, event.num_micro_steps, event.added != Added::added);
+           },
+       .on_refusal = session_.run().on_refusal,
+       .refused = [this](const RefusalEvent& event) { tell(event); },
+       .make_room = [this](const RefusalEvent&) { return session_.planner->make_room(); }});
   LoopHooks hooks;
   hooks.report = [this](const Record& record) { report(record); };
   if (session_.data.valid) {
@@ -46,11 +54,37 @@ LoopEnd Training::run(const InterruptGuard& interrupt) {
   }
   hooks.save = [this](int64_t, int64_t epoch) { save(epoch); };
   hooks.interrupted = [&interrupt] { return interrupt.requested(); };
-  const LoopOptions options{.total_updates = session_.total_updates,
-                            .evaluate_every = session_.run().eval.every,
-                            .checkpoint_every = session_.run().checkpoint.every,
-                            .plan = [this](int64_t batch) { return session_.plan_for(batch); }};
+  const LoopOptions options{
+      .total_updates = session_.total_updates,
+      .evaluate_every = session_.run().eval.every,
+      .checkpoint_every = session_.run().checkpoint.every,
+      .plan = [this](const Batch& batch) { return session_.planner->plan(batch); },
+      .predict = [this](const Plan& plan,
+                        const Batch& batch) { return session_.planner->ledger(plan, batch); }};
   return run_loop(batcher_, step, *session_.updater, options, hooks);
+}
+
+void Training::tell(const RefusalEvent& event) {
+  session_.planner->refused(event);
+  std::string text = "update " + std::to_string(event.update) + ": memory was refused";
+  if (event.group) text += " to a micro-batch of " + std::to_string(event.samples);
+  text += " (" + event.what + "): ";
+  switch (event.after) {
+    case AfterRefusal::again:
+      text += "again with the same plan";
+      break;
+    case AfterRefusal::split:
+      text += "cut in two, and smaller ones from here on";
+      break;
+    case AfterRefusal::made_room:
+      text += "again with all parts of the model recomputed, from here on";
+      break;
+    case AfterRefusal::stop:
+      text += "nothing is left to try under batch.on_refusal " +
+              std::string(config::word_of(session_.run().on_refusal));
+      break;
+  }
+  console_.message(text);
 }
 
 RunSummary Training::summary(bool interrupted) const {
@@ -133,6 +167,7 @@ void Training::save(int64_t epoch) {
   state.best = best_;
   state.config_yaml = config_yaml_;
   state.transform_json = session_.data.transform_json;
+  if (session_.planner->is_prepared()) state.plan_json = session_.planner->to_json();
   save_checkpoint(session_.run().output_dir, state, session_.run().checkpoint.keep);
 }
 

@@ -35,6 +35,7 @@ class Training {
 
  private:
   void report(const Record& record);
+  void tell(const RefusalEvent& event);
   /// True for a new best.
   bool evaluate(int64_t update, int64_t epoch);
   EvalRecord measure(int64_t update, int64_t epoch, const char* weights);

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <set>
@@ -11,8 +12,8 @@
 #include "accrue/base/log.h"
 #include "accrue/base/messages/cli.h"
 #include "accrue/base/units.h"
-#include "accrue/batch/batcher.h"
 #include "accrue/config/words.h"
+#include "accrue/memory/allocator.h"
 #include "accrue/verify/export.h"
 #include "cli/commands.h"
 #include "cli/session.h"
@@ -68,22 +69,33 @@ void give_each_warning_once() {
   });
 }
 
+/// The run's own plan; where it was found fastest not to cut the batch, quarters of it, since comparing it
+/// with itself says nothing.
+Plan plan_to_compare(const Session& session, const Batch& batch) {
+  Plan plan = session.planner->plan(batch);
+  if (session.run().plan.micro_batch > 0 || plan.num_micro_steps() > 1 || batch.size() == 1) return plan;
+  return accrue::plan(
+      batch.size(), {.num_micro_steps = std::min<int64_t>(4, batch.size()), .remainder = Remainder::smaller});
+}
+
 }  // namespace
 
 int verify(const Arguments& arguments) {
   give_each_warning_once();
-  const Session session = build(load(arguments));
-  Batcher batcher(session.data.train, session.sampler());
-  const Batch batch = *batcher.next();
+  Session session = build(load(arguments), "", arguments.fresh);
+  const Batch batch = session.first_batch();
+  prepare(session, batch);
   Evidence evidence;
-  VerifyOptions options{.micro_batch = std::min(session.run().plan.micro_batch, batch.size()),
-                        .reduction = session.reduction(),
+  VerifyOptions options{.reduction = session.reduction(),
                         .accumulate = session.run().accumulate,
                         .optimizer = session.run().optimizer,
                         .update = session.updater->options(),
                         .seed = session.run().seed,
-                        .gradients = session.gradients.get()};
+                        .recompute = session.run().recompute,
+                        .gradients = session.gradients.get(),
+                        .plan = [&](const Batch& part) { return plan_to_compare(session, part); }};
   if (!arguments.memory.empty()) {
+    memory::set_budget(std::nullopt);  // the comparison has a limit of its own
     options.memory_limit_bytes = static_cast<int64_t>(parse_size(arguments.memory, "--memory"));
   }
   if (!arguments.export_dir.empty()) options.evidence = &evidence;

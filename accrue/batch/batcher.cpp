@@ -17,7 +17,10 @@
 #endif
 
 #include "accrue/base/error.h"
+#include "accrue/base/log.h"
 #include "accrue/base/messages/batch.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/memory/refusal.h"
 
 namespace accrue {
 namespace {
@@ -52,16 +55,17 @@ void use_one_intra_op_thread() {
 
 }  // namespace
 
+/// What one `next` gives, and where the sampler stands after it.
+struct Batcher::Reading {
+  std::optional<Batch> batch;
+  Sampler sampler;
+};
+
 /// The thread and the batches that it has ready, at most `capacity` with the one that it is gathering.
 class Batcher::Reader {
  public:
-  /// What one `next` gives, and where the sampler stands after it.
-  struct Reading {
-    std::optional<Batch> batch;
-    Sampler sampler;
-  };
-
   static Reading read(const Data& data, Sampler sampler) {
+    const memory::PhaseScope phase(memory::Phase::data);
     std::optional<std::vector<int64_t>> ids = sampler.next();
     if (!ids) return {std::nullopt, std::move(sampler)};
     NamedTensors fields = data.gather_for_training(*ids, sampler.epochs());
@@ -142,8 +146,21 @@ Batcher::~Batcher() = default;
 Batcher::Batcher(Batcher&&) noexcept = default;
 Batcher& Batcher::operator=(Batcher&&) noexcept = default;
 
+Batcher::Reading Batcher::read() {
+  const int64_t refusals_before = memory::statistics().num_refusals;
+  try {
+    return reader_ ? reader_->take() : Reader::read(*data_, sampler_);
+  } catch (...) {
+    if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
+  }
+  if (reader_) warn(message::batcher_refused);
+  reader_.reset();
+  memory::empty_cache();
+  return Reader::read(*data_, sampler_);
+}
+
 std::optional<Batch> Batcher::next() {
-  Reader::Reading reading = reader_ ? reader_->take() : Reader::read(*data_, sampler_);
+  Reading reading = read();
   sampler_ = std::move(reading.sampler);
   return std::move(reading.batch);
 }

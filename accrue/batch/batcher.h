@@ -25,13 +25,17 @@ class Batcher {
   Batcher& operator=(Batcher&&) noexcept;
 
   /// The batch of the next update, its ids being indices of the data; nothing after the last one. An error of
-  /// the data is thrown by the call that would have given the batch, and by every later one.
+  /// the data is thrown by the call that would have given the batch, and by every later one. Where memory is
+  /// refused, reading ahead ends with a warning and the batch is gathered once more.
   std::optional<Batch> next();
   /// Stands after the batch that `next` gave last, however far was read ahead.
   const Sampler& sampler() const noexcept;
 
  private:
   class Reader;
+  struct Reading;
+  Reading read();
+
   std::shared_ptr<const Data> data_;
   Sampler sampler_;
   std::unique_ptr<Reader> reader_;  // null without reading ahead

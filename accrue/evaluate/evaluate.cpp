@@ -7,9 +7,12 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/evaluate.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/memory/refusal.h"
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/run.h"
 
@@ -36,6 +39,29 @@ Outputs widened(const Outputs& outputs) {
   return wide;
 }
 
+struct Forward {
+  MicroBatch micro;
+  Outputs outputs;
+  LossTerms terms;
+};
+
+/// Empty where memory was refused to more than one sample.
+std::optional<Forward> run_forward(const Model& model, const Loss& loss, const Data& data,
+                                   const std::vector<int64_t>& ids, const EvalOptions& options) {
+  const int64_t refusals_before = memory::statistics().num_refusals;
+  try {
+    const MicroBatch micro = as_model_takes(model, MicroBatch(data.gather(ids), ids));
+    Outputs outputs = model.forward(micro);
+    if (options.float64_outputs) outputs = widened(outputs);
+    LossTerms terms = loss.terms(outputs, micro);
+    check_terms(terms);
+    return Forward{micro, std::move(outputs), std::move(terms)};
+  } catch (...) {
+    if (ids.size() == 1 || !memory::is_refusal(std::current_exception(), refusals_before)) throw;
+  }
+  return std::nullopt;
+}
+
 void add_terms(std::vector<TermSum>& sums, const LossTerms& terms) {
   for (const LossTerm& term : terms) {
     auto place =
@@ -57,6 +83,7 @@ EvalResult evaluate(const Model& model, const Loss& loss, std::span<const Metric
   if (samples < 1) fail(message::eval_no_samples);
 
   const auto start = std::chrono::steady_clock::now();
+  const memory::PhaseScope phase(memory::Phase::evaluation);
   const c10::NoGradGuard no_grad;
   const GeneratorScope generator;
   const EvaluationMode mode(model);
@@ -65,17 +92,19 @@ EvalResult evaluate(const Model& model, const Loss& loss, std::span<const Metric
 
   EvalResult result;
   result.samples = samples;
+  int64_t batch_size = options.batch_size;
   for (int64_t first = 0; first < samples;) {
-    std::vector<int64_t> ids(static_cast<size_t>(std::min(options.batch_size, samples - first)));
+    std::vector<int64_t> ids(static_cast<size_t>(std::min(batch_size, samples - first)));
     std::iota(ids.begin(), ids.end(), first);
+    const std::optional<Forward> part = run_forward(model, loss, data, ids, options);
+    if (!part) {
+      memory::empty_cache();
+      batch_size = (static_cast<int64_t>(ids.size()) + 1) / 2;
+      continue;
+    }
     first += static_cast<int64_t>(ids.size());
-    const MicroBatch micro = as_model_takes(model, MicroBatch(data.gather(ids), ids));
-    Outputs outputs = model.forward(micro);
-    if (options.float64_outputs) outputs = widened(outputs);
-    const LossTerms terms = loss.terms(outputs, micro);
-    check_terms(terms);
-    add_terms(result.terms, terms);
-    for (const auto& sum : sums) sum->add(outputs, micro);
+    add_terms(result.terms, part->terms);
+    for (const auto& sum : sums) sum->add(part->outputs, part->micro);
   }
 
   result.loss = loss_of(result.terms);

@@ -37,7 +37,8 @@ struct EvalResult {
 /// batch as the model takes it (see `as_model_takes`), without a micro-step's context. Every module's
 /// training mode and the default generator's state are put back, also after an exception; parameters, buffers
 /// and gradients are not touched, so that it may run between any two micro-steps. Throws ArgumentError for a
-/// batch_size below 1, DataError for no samples.
+/// batch_size below 1, DataError for no samples. Where memory is refused the batches are halved, down to one
+/// sample: the result does not depend on their size.
 EvalResult evaluate(const Model& model, const Loss& loss, std::span<const Metric> metrics, const Data& data,
                     const EvalOptions& options = {});
 

@@ -47,7 +47,7 @@ struct ModuleInfo {
 /// A part of a model that can be run again in its backward (`nn::Segments`), and what its last forward took.
 struct SegmentInfo {
   std::string name;         ///< the module's path
-  int64_t kept_bytes = 0;   ///< kept for its backward; 0 where the allocator is not installed
+  int64_t kept_bytes = 0;   ///< for its backward, beyond its output; 0 where the allocator is not installed
   double seconds = 0;       ///< of its forward
   bool is_recomputed = false;
 };

@@ -2,11 +2,13 @@
 #include "accrue/microstep/run.h"
 
 #include "accrue/batch/pad.h"
+#include "accrue/memory/allocator.h"
 
 namespace accrue {
 
 LossTerms run_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro,
                          const MicroStepContext& context) {
+  const memory::PhaseScope phase(memory::Phase::forward);
   const MicroBatch taken = as_model_takes(model, micro);
   MicroStepContext layers_see = context;
   layers_see.offsets = taken.offsets();

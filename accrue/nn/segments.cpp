@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "accrue/base/clock.h"
@@ -30,14 +31,20 @@ size_t Segments::add(std::string name, std::vector<at::Tensor> parameters, std::
 at::Tensor Segments::run(size_t number, const std::function<at::Tensor(const at::Tensor&)>& forward,
                          const at::Tensor& x) const {
   if (!c10::GradMode::is_enabled()) return forward(x);
-  Shared::Entry& entry = shared_->entries.at(number);
-  const int64_t before = memory::statistics().live;
-  const Stopwatch watch;
-  at::Tensor output =
-      entry.info.is_recomputed ? recompute({forward, entry.parameters, entry.buffers}, x) : forward(x);
-  entry.info.seconds = watch.seconds();
-  entry.info.kept_bytes = memory::statistics().live - before;
-  return output;
+  const Shared::Entry& entry = shared_->entries.at(number);
+  // The run under grad mode is the one that keeps: the only one, or the second.
+  const auto measured = [shared = shared_, number, forward](const at::Tensor& in) {
+    SegmentInfo& info = shared->entries[number].info;
+    const int64_t before = memory::statistics().live;
+    const Stopwatch watch;
+    at::Tensor output = forward(in);
+    info.seconds = watch.seconds();
+    if (!c10::GradMode::is_enabled() || before == 0) return output;
+    const int64_t grown = memory::statistics().live - before;
+    info.kept_bytes = std::max<int64_t>(grown - static_cast<int64_t>(output.nbytes()), 0);
+    return output;
+  };
+  return entry.info.is_recomputed ? recompute({measured, entry.parameters, entry.buffers}, x) : measured(x);
 }
 
 void Segments::install(Model& model) const {

@@ -121,6 +121,8 @@ void CostModel::fit() {
   Basis basis;
   for (const Column& column : matrix) basis.add(column);
   rank_ = static_cast<int>(basis.columns.size());
+  is_line_ = points_.size() > 1 && std::all_of(points_.begin(), points_.end(),
+                                               [this](const Point& point) { return is_on_line(point.size); });
   const long double rounding = static_cast<long double>(points_.size()) * kRounding * kRounding;
   Fit best{.coefficients = {}, .residual = dot(target, target)};
   for (const std::vector<size_t>& subset : subsets()) {
@@ -137,13 +139,15 @@ void CostModel::add(const GroupSize& size, double value) {
   const auto before =
       std::find_if(points_.begin(), points_.end(), [&](const Point& point) { return point.size == size; });
   double kept = value;
+  bool is_news = true;
   if (before != points_.end()) {
     kept = keep_smallest_ ? std::min(value, before->value) : std::max(value, before->value);
+    is_news = kept != before->value;
     points_.erase(before);
   }
   points_.push_back({size, kept});
   if (points_.size() > kMostPoints) points_.pop_front();
-  fit();
+  if (is_news) fit();
   if (known == 0 || rank_ > known || value == 0) return;
   const double error = std::abs(predicted - value) / value;
   largest_error_ = std::max(largest_error_, error);
@@ -151,7 +155,40 @@ void CostModel::add(const GroupSize& size, double value) {
   ++num_errors_;
 }
 
+/// Between the nearest two on a line through the origin; the slope of the largest two beyond them.
+double CostModel::between(double samples) const noexcept {
+  const Point* below = nullptr;
+  const Point* above = nullptr;
+  const Point* next = nullptr;  // the largest but one
+  for (const Point& point : points_) {
+    if (point.size.samples <= samples) {
+      if (below == nullptr || point.size.samples > below->size.samples) {
+        next = below;
+        below = &point;
+      } else if (next == nullptr || point.size.samples > next->size.samples) {
+        next = &point;
+      }
+    } else if (above == nullptr || point.size.samples < above->size.samples) {
+      above = &point;
+    }
+  }
+  const Point* const low = above == nullptr ? next : below;
+  const Point* const high = above == nullptr ? below : above;
+  if (low == nullptr || high == nullptr) return -1;
+  const double slope = (high->value - low->value) / (high->size.samples - low->size.samples);
+  return low->value + std::max(slope, 0.0) * (samples - low->size.samples);
+}
+
+bool CostModel::is_on_line(const GroupSize& size) const noexcept {
+  const GroupSize& first = points_.front().size;
+  return first.samples > 0 && size.total * first.samples == first.total * size.samples &&
+         size.squares * first.samples == first.squares * size.samples;
+}
+
 double CostModel::predict(const GroupSize& size) const noexcept {
+  if (is_line_ && is_on_line(size)) {
+    if (const double value = between(size.samples); value >= 0) return value;
+  }
   const std::array<double, 4> row = features(size);
   double sum = 0;
   for (size_t i = 0; i < row.size(); ++i) sum += coefficients_[i] * row[i];

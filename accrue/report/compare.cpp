@@ -26,6 +26,10 @@ struct Allowed {
 };
 constexpr auto kAllowed = std::to_array<Allowed>({{"batch.micro_batch", "split"},
                                                   {"batch.num_micro_steps", "split"},
+                                                  {"batch.memory", "split"},
+                                                  {"batch.grouping", "split"},
+                                                  {"batch.recompute", "split"},
+                                                  {"batch.on_refusal", ""},
                                                   {"precision.accumulate", "accumulate"},
                                                   {"train.read_ahead", "read_ahead"},
                                                   {"threads", "threads"},

@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/report/from_result.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "accrue/memory/allocator.h"
 #include "accrue/memory/resident.h"
 
 namespace accrue {
+namespace {
+
+/// The segment that a parameter lies in, or the first two parts of its name.
+std::string module_of(const std::string& name, const std::vector<SegmentInfo>& segments) {
+  for (const SegmentInfo& segment : segments) {
+    if (name.starts_with(segment.name + ".")) return segment.name;
+  }
+  const size_t first = name.find('.');
+  const size_t second = first == std::string::npos ? first : name.find('.', first + 1);
+  return second != std::string::npos ? name.substr(0, second) : name.substr(0, first);
+}
+
+}  // namespace
 
 Record make_record(const UpdateResult& result, std::optional<double> total_seconds) {
   Record record;
@@ -34,6 +49,8 @@ Record make_record(const UpdateResult& result, std::optional<double> total_secon
   record.seconds = {result.seconds.data, result.seconds.forward, result.seconds.backward,
                     result.seconds.update, total_seconds};
   record.memory.peak_bytes = memory::peak_resident_bytes();
+  record.memory.budget_bytes = memory::budget();
+  record.retries = result.retries;
   if (result.scales_loss) record.loss_scale = result.loss_scale;
   if (!std::isnan(result.noise_scale)) record.noise_scale = result.noise_scale;
   record.skipped_micro_steps = result.num_skipped;
@@ -51,6 +68,27 @@ memory::Ledger static_ledger(const Model& model, const Updater& updater) {
   ledger.optimizer_state = updater.state_bytes() - ledger.masters;
   ledger.average = updater.average_bytes();
   return ledger;
+}
+
+void add_modules(memory::Ledger& ledger, const Model& model, const Updater& updater) {
+  const std::vector<SegmentInfo> segments = model.segments();
+  const auto place = [&](const std::string& name) -> memory::Ledger::Module& {
+    const std::string path = module_of(name, segments);
+    const auto found = std::find_if(ledger.modules.begin(), ledger.modules.end(),
+                                    [&](const auto& module) { return module.name == path; });
+    return found != ledger.modules.end() ? *found : ledger.modules.emplace_back(memory::Ledger::Module{path});
+  };
+  for (const NamedTensor& parameter : model.parameters()) {
+    place(parameter.name).parameters += static_cast<int64_t>(parameter.tensor.nbytes());
+  }
+  for (const GradientBuffer::Entry& entry : updater.gradients().entries()) {
+    place(entry.name).gradients += static_cast<int64_t>(entry.view.nbytes());
+  }
+  for (const SegmentInfo& segment : segments) {
+    memory::Ledger::Module& module = place(segment.name + ".");
+    if (segment.kept_bytes > 0) module.activations = segment.kept_bytes;
+    module.is_recomputed = segment.is_recomputed;
+  }
 }
 
 }  // namespace accrue

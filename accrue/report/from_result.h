@@ -19,4 +19,8 @@ Record make_record(const UpdateResult& result, std::optional<double> total_secon
 /// first update, of the masters and of the averages.
 memory::Ledger static_ledger(const Model& model, const Updater& updater);
 
+/// Fills `ledger.modules`: the model's segments, and what lies outside of them by the first two parts of its
+/// name, in the order of the parameters.
+void add_modules(memory::Ledger& ledger, const Model& model, const Updater& updater);
+
 }  // namespace accrue

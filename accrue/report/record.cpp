@@ -98,9 +98,12 @@ std::string to_json(const Record& record) {
   line.put_number("padded_tokens_per_second", record.per_second(record.padded_tokens));
   line.put_number("last_micro_loss", record.last_micro_loss);
   line.put("seconds", seconds_json(line, record.seconds));
-  line.put("memory", Json{{"peak_bytes", bytes_json(record.memory.peak_bytes)},
-                          {"predicted_bytes", bytes_json(record.memory.predicted_bytes)},
-                          {"budget_bytes", bytes_json(record.memory.budget_bytes)}});
+  line.put("memory",
+           Json{{"peak_bytes", bytes_json(record.memory.peak_bytes)},
+                {"predicted_bytes", bytes_json(record.memory.predicted_bytes)},
+                {"budget_bytes", bytes_json(record.memory.budget_bytes)},
+                {"categories",
+                 record.memory.categories.empty() ? Json() : Json::parse(record.memory.categories)}});
   line.put("retries", record.retries);
   line.put_number("loss_scale", record.loss_scale);
   line.put_number("noise_scale", record.noise_scale);

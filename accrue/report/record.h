@@ -31,6 +31,7 @@ struct Record {
     std::optional<int64_t> peak_bytes = {};
     std::optional<int64_t> predicted_bytes = {};
     std::optional<int64_t> budget_bytes = {};
+    std::string categories = {};  ///< a JSON object of bytes by category (memory::Ledger), or empty
   };
 
   int64_t update = 0;  ///< 1-based

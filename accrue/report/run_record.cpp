@@ -102,6 +102,10 @@ Json json_of(const RunRecord::Performance& performance) {
           {"token_rule", performance.token_rule}};
 }
 
+Json object_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json::parse(text);
+}
+
 Json json_of(const RunRecord::Memory& memory) {
   return {{"peak_resident_bytes", known(memory.peak_resident_bytes)},
           {"parameters", known(memory.parameters)},
@@ -111,7 +115,11 @@ Json json_of(const RunRecord::Memory& memory) {
           {"average", known(memory.average)},
           {"device_allocated", known(memory.device_allocated)},
           {"device_reserved", known(memory.device_reserved)},
-          {"out_of_memory", memory.out_of_memory}};
+          {"out_of_memory", memory.out_of_memory},
+          {"budget", known(memory.budget)},
+          {"num_refusals", memory.num_refusals},
+          {"ledger", object_or_null(memory.ledger_json)},
+          {"plan", object_or_null(memory.plan_json)}};
 }
 
 Json json_of(const RunRecord::Training& training) {

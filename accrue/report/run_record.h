@@ -43,6 +43,10 @@ struct RunRecord {
     std::optional<int64_t> parameters = {}, gradients = {}, optimizer_state = {}, masters = {}, average = {};
     std::optional<int64_t> device_allocated = {}, device_reserved = {};  ///< never invented on a CPU
     bool out_of_memory = false;
+    std::optional<int64_t> budget = {};  ///< bytes of the process
+    int64_t num_refusals = 0;
+    std::string ledger_json = {};  ///< a JSON object, or empty: bytes by category, phase and module
+    std::string plan_json = {};    ///< a JSON object, or empty: what the planner chose and learnt
   };
   struct Training {
     int64_t updates = 0, skipped = 0, samples = 0;

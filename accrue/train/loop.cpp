@@ -5,6 +5,7 @@
 
 #include "accrue/base/clock.h"
 #include "accrue/base/error.h"
+#include "accrue/memory/allocator.h"
 #include "accrue/report/from_result.h"
 
 namespace accrue {
@@ -52,16 +53,22 @@ LoopEnd run_loop(Batcher& batcher, SplitStep& step, Updater& updater, const Loop
     const std::optional<Batch> batch = or_save([&batcher] { return batcher.next(); });
     if (!batch) break;
     const double data_seconds = total.seconds();
-    const Plan plan = options.plan(batch->size());
+    const Plan plan = options.plan(*batch);
+    const memory::Ledger predicted = options.predict ? options.predict(plan, *batch) : memory::Ledger{};
     UpdateResult result = step(*batch, plan);
-    result.seconds.data = data_seconds;
+    result.seconds.data += data_seconds;
     update = updater.num_windows();
 
     Record record = make_record(result, total.seconds());
+    if (options.predict) {
+      record.memory.predicted_bytes = predicted.predicted;
+      record.memory.categories = memory::categories_json(predicted);
+    }
     record.epoch = epoch;
     record.samples = batch->size();
     record.dropped_samples = batcher.sampler().position().dropped - dropped_before;
     hooks.report(record);
+    if (memory::budget()) memory::keep_within_budget();
 
     if (hooks.evaluate && is_due(options.evaluate_every, update) && evaluate()) save();
     if (hooks.interrupted()) {

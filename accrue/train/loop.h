@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "accrue/batch/batcher.h"
+#include "accrue/memory/ledger.h"
 #include "accrue/report/record.h"
 #include "accrue/train/split_step.h"
 
@@ -25,7 +26,9 @@ struct LoopOptions {
   int64_t total_updates = 0;     ///< of the run, those before a resume counted
   int64_t evaluate_every = 0;    ///< updates; 0: only at the end
   int64_t checkpoint_every = 0;  ///< updates; 0: only at the end
-  std::function<Plan(int64_t batch)> plan;
+  std::function<Plan(const Batch& batch)> plan;
+  /// Where the bytes of an update by this plan will lie, asked before it runs; empty: not asked.
+  std::function<memory::Ledger(const Plan& plan, const Batch& batch)> predict = {};
 };
 
 enum class LoopEnd { finished, enough, interrupted };

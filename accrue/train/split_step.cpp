@@ -3,11 +3,16 @@
 
 #include <algorithm>
 
+#include "accrue/base/clock.h"
 #include "accrue/base/error.h"
 #include "accrue/base/messages/train.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/memory/refusal.h"
 #include "accrue/microstep/batch_norm.h"
 #include "accrue/microstep/slice.h"
+#include "accrue/plan/by_size.h"
 #include "accrue/train/micro_step.h"
+#include "accrue/train/refusal.h"
 
 namespace accrue {
 
@@ -37,22 +42,76 @@ UpdateResult SplitStep::operator()(const Batch& batch) {
 }
 
 UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
-  const std::vector<MicroBatch> groups = split(batch, plan);
+  check_plan(batch, plan);
   warn_of_tiny_groups(plan);
-  std::vector<bool> left_out(groups.size(), false);
+  const std::vector<int64_t> sizes = batch.sizes();
+  Attempts attempts{.plan = plan};
+  while (true) {
+    const int64_t refusals_before = memory::statistics().num_refusals;
+    try {
+      UpdateResult result = run_window(batch, attempts.plan, sizes);
+      result.retries = attempts.retries;
+      return result;
+    } catch (...) {
+      const std::exception_ptr error = std::current_exception();
+      if (!memory::is_refusal(error, refusals_before)) throw;
+      const RefusalEvent event = answer(attempts.plan, sizes, memory::first_line_of(error), attempts);
+      if (options_.refused) options_.refused(event);
+      if (event.after == AfterRefusal::stop) throw;
+    }
+    give_back_memory(updater_.gradients());
+    ++attempts.retries;
+    // Without a planner this step is the one to remember it.
+    if (attempts.smaller > 0 && options_.micro_batch > attempts.smaller)
+      options_.micro_batch = attempts.smaller;
+  }
+}
+
+/// What is to be done about a refusal: `attempts.plan` is what runs next.
+RefusalEvent SplitStep::answer(const Plan& plan, const std::vector<int64_t>& sizes, const std::string& what,
+                               Attempts& attempts) const {
+  RefusalEvent event{.update = updater_.num_windows() + 1, .what = what};
+  if (running_) {
+    const Group& group = plan.groups[*running_];
+    event.group = static_cast<int64_t>(*running_);
+    event.samples = group.length;
+    event.size = group_sizes(plan, sizes, layout_of(model_))[*running_];
+  }
+  if (attempts.refused != event.group) attempts.times = 0;
+  attempts.refused = event.group;
+  if (++attempts.times == 1) {
+    event.after = AfterRefusal::again;
+  } else if (running_ && options_.on_refusal == OnRefusal::split && event.samples > 1) {
+    event.after = AfterRefusal::split;
+    attempts.smaller = (event.samples + 1) / 2;
+    attempts.plan = split_group(plan, *running_);
+    attempts.times = 0;
+  } else if (running_ && options_.on_refusal == OnRefusal::split && options_.make_room &&
+             options_.make_room(event)) {
+    event.after = AfterRefusal::made_room;
+    attempts.times = 0;
+  }
+  return event;
+}
+
+UpdateResult SplitStep::run_window(const Batch& batch, const Plan& plan, const std::vector<int64_t>& sizes) {
+  running_.reset();
+  const std::vector<GroupSize> group_costs = group_sizes(plan, sizes, layout_of(model_));
+  std::vector<bool> left_out(plan.groups.size(), false);
   const bool skips_micro_batches = updater_.options().non_finite == NonFinite::skip_micro_batch;
   UpdateResult measured;
   while (true) {
+    running_.reset();
     Window window(updater_.gradients(), model_,
-                  {.term_weights = weigh(groups, left_out),
+                  {.term_weights = weigh(batch, plan, left_out),
                    .reduction = options_.reduction,
                    .skip_non_finite_loss = skips_micro_batches,
                    .loss_scale = updater_.loss_scale()});
     if (!model_.is_training()) model_.train(true);
-    std::optional<size_t> offender = run_groups(window, groups, left_out, measured);
+    std::optional<size_t> offender = run_groups(window, batch, plan, group_costs, left_out, measured);
     if (!offender && skips_micro_batches && !updater_.expects_overflow() && !window.gradients_finite()) {
       window.restart_checked();
-      offender = run_groups(window, groups, left_out, measured);
+      offender = run_groups(window, batch, plan, group_costs, left_out, measured);
     }
     const bool any_other = std::count(left_out.begin(), left_out.end(), false) > 1;
     if (offender && any_other) {
@@ -65,6 +124,7 @@ UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
     result.micro_sizes = std::move(measured.micro_sizes);
     result.tokens = measured.tokens;
     result.padded_tokens = measured.padded_tokens;
+    result.seconds.data = measured.seconds.data;
     result.seconds.forward = measured.seconds.forward;
     result.seconds.backward = measured.seconds.backward;
     result.num_skipped += std::count(left_out.begin(), left_out.end(), true);
@@ -72,32 +132,44 @@ UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
   }
 }
 
-std::optional<size_t> SplitStep::run_groups(Window& window, const std::vector<MicroBatch>& groups,
+std::optional<size_t> SplitStep::run_groups(Window& window, const Batch& batch, const Plan& plan,
+                                            const std::vector<GroupSize>& sizes,
                                             const std::vector<bool>& left_out, UpdateResult& measured) {
   measured.micro_sizes.clear();
   measured.tokens.reset();
   measured.padded_tokens.reset();
-  for (size_t g = 0; g < groups.size(); ++g) {
+  const int64_t live_at_start = memory::statistics().live;
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
     if (left_out[g]) continue;
+    running_ = g;
+    memory::start_lap();
+    const Stopwatch micro_step;
+    const MicroBatch group = take(batch, plan, g);
+    measured.seconds.data += micro_step.seconds();
     const Added added = add_micro_step(
-        model_, loss_, groups[g], window,
-        {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = groups[g].ids()},
-        measured);
+        model_, loss_, group, window,
+        {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = group.ids()}, measured);
     updater_.note_micro_step(window);
     if (options_.on_micro_step) {
-      options_.on_micro_step({static_cast<int64_t>(g) + 1, static_cast<int64_t>(groups.size()), added});
+      const int64_t peak = memory::is_installed() ? memory::lap().peak_live - live_at_start : 0;
+      options_.on_micro_step({static_cast<int64_t>(g) + 1,
+                              plan.num_micro_steps(),
+                              added,
+                              {sizes[g], std::max<int64_t>(peak, 0), micro_step.seconds()}});
     }
+    running_.reset();
     if (added != Added::added && window.options().term_weights.size() > 1) return g;
   }
   return std::nullopt;
 }
 
 /// The window's weight of each term, where the loss can tell it before the first backward.
-std::vector<double> SplitStep::weigh(const std::vector<MicroBatch>& groups,
+std::vector<double> SplitStep::weigh(const Batch& batch, const Plan& plan,
                                      const std::vector<bool>& left_out) const {
   std::vector<double> sums;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    if (!left_out[g]) add_weights(sums, loss_, groups[g]);
+  if (!loss_.weigh) return sums;
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    if (!left_out[g]) add_weights(sums, loss_, take(batch, plan, g));
   }
   return sums;
 }

@@ -27,6 +27,14 @@ int64_t peak_of(const Batch& batch, const std::function<void(const Batch&)>& run
 }  // namespace
 
 Part whole_part(const Batch& batch, const VerifyOptions& options) {
+  if (options.plan) {
+    Plan cut = options.plan(batch);
+    if (cut.order.empty()) return {batch, std::move(cut)};
+    // In the order in which they run, so that the first groups are rows without a gap.
+    Batch ordered = batch.select(cut.order);
+    cut.order.clear();
+    return {std::move(ordered), std::move(cut)};
+  }
   const int64_t micro_batch =
       options.micro_batch > 0 ? std::min(options.micro_batch, batch.size()) : options.micro_batch;
   return {batch, plan(batch.size(), {.micro_batch = micro_batch,

@@ -15,11 +15,8 @@ Json number(double value) {
 }
 
 Json scope_json(const VerdictScope& scope) {
-  return {{"model", scope.model},
-          {"samples", scope.samples},
-          {"samples_in_batch", scope.samples_in_batch},
-          {"seed", scope.seed},
-          {"device", scope.device}};
+  return {{"model", scope.model}, {"samples", scope.samples}, {"samples_in_batch", scope.samples_in_batch},
+          {"seed", scope.seed},   {"device", scope.device},   {"recomputed", scope.recomputed}};
 }
 
 Json parameters_json(const Verdict& verdict) {

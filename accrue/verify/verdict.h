@@ -50,6 +50,7 @@ struct VerdictScope {
   int64_t samples_in_batch = 0;  ///< more than compared where the whole batch does not fit
   uint64_t seed = 0;
   std::string device;
+  bool recomputed = false;  ///< parts of the model were run again in backward, so that more of the batch fits
 };
 
 /// What `verify` found. Numbers that were not measured are NaN.

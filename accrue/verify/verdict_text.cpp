@@ -94,6 +94,10 @@ std::string scope_text(const Verdict& verdict) {
   text << "Scope: this model (" << scope.model << "), this batch (" << scope.samples << " of "
        << scope.samples_in_batch << " samples), this seed (" << scope.seed << "), this device ("
        << scope.device << "); nothing is claimed beyond them.\n";
+  if (scope.recomputed) {
+    text << "Parts of the model were recomputed in both ways, so that more of the batch fits into the "
+            "memory.\n";
+  }
   return text.str();
 }
 

@@ -5,11 +5,13 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/accumulate.h"
 #include "accrue/base/messages/verify.h"
+#include "accrue/memory/allocator.h"
 #include "accrue/verify/exchange.h"
 #include "accrue/verify/judge.h"
 #include "accrue/verify/kept_state.h"
@@ -23,23 +25,53 @@ int64_t held_bytes(const Model& model, const Batch& batch, const VerifyOptions& 
   return bytes;
 }
 
+/// Which parts of a model are run again; puts back what it found.
+class RecomputeScope {
+ public:
+  RecomputeScope(const Model& model, Recompute may) : model_(model), may_(may) {
+    for (const SegmentInfo& segment : model.segments()) before_.push_back(segment.is_recomputed);
+  }
+  ~RecomputeScope() {
+    if (changed_) model_.recompute(before_);
+  }
+  RecomputeScope(const RecomputeScope&) = delete;
+  RecomputeScope& operator=(const RecomputeScope&) = delete;
+
+  /// True if more is run again than before.
+  bool use_all() {
+    const bool all = std::find(before_.begin(), before_.end(), false) == before_.end();
+    if (changed_ || all || may_ == Recompute::never || !model_.recompute) return false;
+    model_.recompute(std::vector<bool>(before_.size(), true));
+    return changed_ = true;
+  }
+  bool changed() const noexcept { return changed_; }
+
+ private:
+  Model model_;
+  Recompute may_;
+  std::vector<bool> before_;
+  bool changed_ = false;
+};
+
 /// Measures the largest part that fits; `part` is that part afterwards.
 Measurement measure_what_fits(const Model& model, const Loss& loss, const VerifyOptions& options,
-                              Part& part) {
+                              RecomputeScope& recompute, Part& part) {
   const Part full = part;
   const auto run = [&](const Batch& batch) { run_whole(model, loss, batch, options); };
-  int64_t num_groups = full.plan.num_micro_steps();
-  if (options.memory_limit_bytes) {
-    num_groups =
-        groups_within(full, *options.memory_limit_bytes, held_bytes(model, full.batch, options), run);
-  }
+  const auto foretold = [&] {
+    if (!options.memory_limit_bytes) return full.plan.num_micro_steps();
+    return groups_within(full, *options.memory_limit_bytes, held_bytes(model, full.batch, options), run);
+  };
+  int64_t num_groups = foretold();
+  if (num_groups < full.plan.num_micro_steps() && recompute.use_all()) num_groups = foretold();
   while (num_groups > 0) {
     part = first_groups(full, num_groups);
     try {
       return measure(model, loss, part, options);
     } catch (const c10::OutOfMemoryError&) {
-      num_groups = groups_accepted(full, num_groups, run);
     }
+    memory::empty_cache();
+    if (!recompute.use_all()) num_groups = groups_accepted(full, num_groups, run);
   }
   fail(message::verify_nothing_fits,
        {{"samples", full.plan.groups.front().length}, {"batch", full.plan.batch}});
@@ -81,9 +113,11 @@ Verdict verify(const Model& model, const Loss& loss, const Batch& batch, const V
   // A model in training mode keeps the modes of its parts, frozen ones among them.
   if (!model.is_training()) model.train(true);
 
-  const Measurement measured = measure_what_fits(model, loss, options, part);
+  RecomputeScope recompute(model, options.recompute);
+  const Measurement measured = measure_what_fits(model, loss, options, recompute, part);
   Verdict verdict;
   verdict.scope = scope_of(model, part, batch, options.seed);
+  verdict.scope.recomputed = recompute.changed();
   verdict.num_micro_steps = static_cast<int64_t>(measured.groups.size());
   for (const MicroBatch& group : measured.groups) verdict.micro_sizes.push_back(group.size());
   judge(measured, model, part.batch, options, verdict);

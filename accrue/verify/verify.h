@@ -32,7 +32,7 @@ struct Evidence {
 };
 
 struct VerifyOptions {
-  int64_t micro_batch = 0;      ///< samples of one micro-step; this or num_micro_steps
+  int64_t micro_batch = 0;      ///< samples of one micro-step; this or num_micro_steps, or `plan`
   int64_t num_micro_steps = 0;  ///< groups whose sizes differ by at most one
   Reduction reduction = Reduction::exact;
   Accumulate accumulate = Accumulate::fp32;     ///< type of the sums, each way, but for the runs in float64
@@ -41,11 +41,14 @@ struct VerifyOptions {
   uint64_t seed = 0;  ///< of every run, and of the context that layers see
   /// Live tensor bytes that the whole batch may take; a part is compared if it would take more.
   std::optional<int64_t> memory_limit_bytes = {};
+  Recompute recompute = Recompute::automatic;  ///< whether parts may be run again where the whole does not fit
   GradientBuffer* gradients = nullptr;  ///< the buffer that holds the parameters now, if one does
   double float64_bound = 1e-10;
   double distance_factor = 4;  ///< how much farther than the whole run the split run may be from float64
   double floor = 1e-4;         ///< a gradient counts as at least this part of the gradient of all parameters
   Procedure procedure = {};    ///< of the split side
+  /// Cuts the batch (and parts of it) in place of the two numbers.
+  std::function<Plan(const Batch&)> plan = {};
   Evidence* evidence = nullptr;  ///< filled if given
 };
 
@@ -53,7 +56,9 @@ struct VerifyOptions {
 /// (float64), and how far does rounding move it (the model's own types, each way against float64). Nothing
 /// changes: parameters, running statistics, gradients, modes and random state are those of before, bit for
 /// bit, also on an exception. A model that cannot run in float64 is compared in its own types alone, and the
-/// verdict says so. Throws ArgumentError for a plan that is not possible or a batch of no weight, StateError
+/// verdict says so. A batch that does not fit into the memory (`memory_limit_bytes`, or
+/// a refusal) is compared with the parts of the model recomputed, and if that does not do, on the largest
+/// part that fits; the scope says which. Throws ArgumentError for a plan that is not possible or a batch of no weight, StateError
 /// if a buffer that is not `options.gradients` holds the parameters, and what model and loss throw.
 Verdict verify(const Model& model, const Loss& loss, const Batch& batch, const VerifyOptions& options);
 

@@ -34,14 +34,16 @@ TEST(Ledger, GradientsOfTheCallerAreARowOfTheirOwn) {
 TEST(Ledger, JsonHasNullForWhatIsNotKnown) {
   EXPECT_EQ(categories_json(kTutorial),
             R"({"parameters":456,"gradients":456,"optimizer_state":912,"masters":0,"average":0,)"
-            R"("activations":null,"workspace":null})");
+            R"("activations":null,"workspace":null,)"
+            R"("input_data":null,"rounding":null,"outside":null})");
   Ledger ledger = kTutorial;
   ledger.caller_gradients = 456;
   ledger.activations = 1024;
   ledger.workspace = 0;
   EXPECT_EQ(categories_json(ledger),
             R"({"parameters":456,"gradients":912,"optimizer_state":912,"masters":0,"average":0,)"
-            R"("activations":1024,"workspace":0})");
+            R"("activations":1024,"workspace":0,)"
+            R"("input_data":null,"rounding":null,"outside":null})");
 }
 
 TEST(Ledger, MastersAndAverageAreRowsOfTheirOwnAndMastersCountAsOptimizerStateInJson) {
@@ -61,7 +63,37 @@ TEST(Ledger, MastersAndAverageAreRowsOfTheirOwnAndMastersCountAsOptimizerStateIn
       << text;
   EXPECT_EQ(categories_json(ledger),
             R"({"parameters":456,"gradients":456,"optimizer_state":1012,"masters":100,"average":10,)"
-            R"("activations":null,"workspace":null})");
+            R"("activations":null,"workspace":null,)"
+            R"("input_data":null,"rounding":null,"outside":null})");
+}
+
+TEST(Ledger, ShowsWhatWasForetoldBesideWhatWasMeasured) {
+  Ledger ledger = kTutorial;
+  ledger.activations = int64_t{6} << 20;
+  ledger.outside = int64_t{100} << 20;
+  ledger.predicted = int64_t{200} << 20;
+  ledger.measured = int64_t{206} << 20;
+  ledger.budget = int64_t{256} << 20;
+  ledger.phases = {{"forward", 1024}, {"backward", 2048}};
+  ledger.modules = {{"layer1", 64, 32, 512, true}, {"fc", 16, 16, {}, false}};
+  const std::string text = describe(ledger);
+  for (const char* part :
+       {"  outside            100.0 MiB  of the process, no tensors", "  predicted          200.0 MiB  ",
+        "  measured           206.0 MiB  peak of the process so far, 3.0 % above predicted\n",
+        "  budget             256.0 MiB  of the process\n",
+        "most tensor bytes in each phase: forward 1.0 KiB, backward 2.0 KiB\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_EQ(modules_text(ledger),
+            "  layer1  parameters 64 B, gradients 32 B, activations 512 B (recomputed)\n"
+            "  fc      parameters 16 B, gradients 16 B\n");
+  const std::string json = to_json(ledger);
+  for (const char* part :
+       {R"("predicted_peak_bytes":209715200)", R"("budget_bytes":268435456)",
+        R"("phases":{"forward":1024,"backward":2048})",
+        R"({"name":"fc","parameters":16,"gradients":16,"activations":null,"is_recomputed":false})"}) {
+    EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
+  }
 }
 
 }  // namespace

@@ -128,6 +128,21 @@ TEST(Pool, KeepsThePeaksOfPhases) {
   pool.give(kept);
 }
 
+TEST(Pool, ALapHasPeaksOfItsOwn) {
+  Pool pool(small_options());
+  void* const kept = pool.take(kMiB, Phase::other);
+  void* const large = pool.take(6 * kMiB, Phase::other);
+  pool.give(large);
+  pool.start_lap();
+  EXPECT_EQ(pool.lap().peak_live, kMiB);
+  void* const middle = pool.take(3 * kMiB, Phase::other);
+  pool.give(middle);
+  EXPECT_EQ(pool.lap().peak_live, 4 * kMiB);
+  EXPECT_EQ(pool.statistics().peak_live, 7 * kMiB);
+  EXPECT_EQ(pool.lap().peak_held, pool.statistics().held);
+  pool.give(kept);
+}
+
 TEST(Pool, RefusesBeforeTheTensorBudgetIsPassed) {
   PoolOptions options = small_options();
   options.tensor_budget = 10 * kMiB;

@@ -55,7 +55,7 @@ class ProgramTest(unittest.TestCase):
 
     def environment(self, **more):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ACCRUE_")}
-        return {**kept, **more}
+        return {**kept, "ACCRUE_PLAN_CACHE": "off", **more}
 
     def accrue(self, *words, code=0, folder=None, **environment):
         """Runs the program and checks its exit code; gives standard output and standard error."""

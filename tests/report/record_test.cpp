@@ -48,7 +48,7 @@ TEST(Record, IsOneLineWithEveryFieldInOrder) {
       R"("reason":null,"samples_per_second":25.0,"tokens_per_second":null,)"
       R"("padded_tokens_per_second":null,"last_micro_loss":0.25,"seconds":{"data":0.125,"forward":0.25,)"
       R"("backward":0.5,"update":0.0625,"total":2.0},"memory":{"peak_bytes":1048576,)"
-      R"("predicted_bytes":null,"budget_bytes":null},"retries":0,"loss_scale":null,"noise_scale":null,)"
+      R"("predicted_bytes":null,"budget_bytes":null,"categories":null},"retries":0,"loss_scale":null,"noise_scale":null,)"
       R"("skipped_micro_steps":0,)"
       R"("dropped_samples":0,"time":"2026-01-31T23:59:59Z","non_finite":null})");
 }

@@ -59,9 +59,9 @@ LoopEnd run(Training& training, const Run& what, Trace& trace) {
                    .evaluate_every = what.evaluate_every,
                    .checkpoint_every = what.checkpoint_every,
                    .plan =
-                       [micro](int64_t batch) {
-                         return plan(
-                             batch, {.micro_batch = std::min(micro, batch), .remainder = Remainder::smaller});
+                       [micro](const Batch& batch) {
+                         return plan(batch.size(), {.micro_batch = std::min(micro, batch.size()),
+                                                    .remainder = Remainder::smaller});
                        }},
                   hooks);
 }

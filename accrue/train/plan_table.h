@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "accrue/train/planner.h"
+
+namespace accrue {
+
+/// One way of cutting a batch, and what it takes. Bytes are of its largest group.
+struct PlanRow {
+  std::string name;  ///< "whole batch", "num_micro_steps 4", "chosen"
+  int64_t num_micro_steps = 0;
+  int64_t largest = 0;  ///< samples of the largest group
+  std::optional<int64_t> activations = {};
+  std::optional<int64_t> workspace = {};
+  int64_t gradients = 0;
+  int64_t parameters_and_state = 0;
+  std::optional<int64_t> peak = {};    ///< of the process
+  std::optional<double> seconds = {};  ///< forward and backward of the whole batch
+  bool is_measured = false;            ///< its largest group was run; else foretold
+  bool fits = true;
+};
+
+/// The whole batch, num_micro_steps 2, 4 and 8 (as far as there are samples), and what the planner chose,
+/// side by side. Groups that fit the budget and take less than `seconds` are run, the others foretold.
+std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double seconds = 10);
+
+/// A table for people, with the bytes that each saves against the whole batch and the rows that do not
+/// change.
+std::string describe(const std::vector<PlanRow>& rows);
+/// A JSON array.
+std::string to_json(const std::vector<PlanRow>& rows);
+
+/// The sizes that were tried, as a table: capacity, samples, peak, milliseconds a sample, the chosen marked.
+std::string describe_candidates(const Planner& planner, int64_t batch);
+
+}  // namespace accrue

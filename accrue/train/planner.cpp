@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a planner knows and foretells; planner_choice.cpp is how it chooses.
+#include "accrue/train/planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "accrue/memory/allocator.h"
+#include "accrue/microstep/slice.h"
+#include "accrue/plan/by_size.h"
+#include "accrue/report/from_result.h"
+#include "accrue/train/refusal.h"
+
+namespace accrue {
+namespace {
+
+// Of the budget, for what moves between measurements: stacks, small blocks, the library's own objects.
+constexpr double kReserve = 0.005;
+constexpr int64_t kLeastReserve = int64_t{2} << 20;
+
+}  // namespace
+
+Planner::Planner(const Model& model, const Loss& loss, Updater& updater, PlannerOptions options)
+    : model_(model),
+      loss_(loss),
+      updater_(updater),
+      options_(std::move(options)),
+      micro_batch_(options_.micro_batch) {
+  recomputed_.assign(model_.segments().size(), false);
+  if (options_.recompute == Recompute::always) set_recomputed(std::vector<bool>(recomputed_.size(), true));
+}
+
+Layout Planner::layout() const {
+  return layout_of(model_);
+}
+
+void Planner::set_recomputed(const std::vector<bool>& which) {
+  if (model_.recompute) model_.recompute(which);
+  recomputed_ = which;
+  bytes_.memory = CostModel();
+  bytes_.activations = CostModel();
+  seconds_ = CostModel(/*keep_smallest=*/true);
+}
+
+int64_t Planner::num_recomputed() const {
+  return std::count(recomputed_.begin(), recomputed_.end(), true);
+}
+
+bool Planner::make_room() {
+  const bool all = num_recomputed() == static_cast<int64_t>(recomputed_.size());
+  if (options_.recompute == Recompute::never || all || !model_.recompute) return false;
+  set_recomputed(std::vector<bool>(recomputed_.size(), true));
+  return true;
+}
+
+/// A group's bytes come on top of what is there anyway; what is held follows what is live.
+int64_t Planner::Bytes::peak(const GroupSize& size) const {
+  return outside + std::llround((static_cast<double>(fixed) + memory.predict(size)) * spread);
+}
+
+Prediction Planner::predict(const GroupSize& size) const {
+  Prediction prediction;
+  if (bytes_.memory.is_fitted()) prediction.peak_bytes = bytes_.peak(size);
+  if (seconds_.is_fitted()) prediction.seconds = seconds_.predict(size);
+  return prediction;
+}
+
+Prediction Planner::predict(const Plan& plan, const Batch& batch) const {
+  Prediction whole;
+  for (const GroupSize& size : group_sizes(plan, batch.sizes(), layout())) {
+    const Prediction one = predict(size);
+    if (one.peak_bytes) whole.peak_bytes = std::max(whole.peak_bytes.value_or(0), *one.peak_bytes);
+    if (one.seconds) whole.seconds = whole.seconds.value_or(0) + *one.seconds;
+  }
+  return whole;
+}
+
+bool Planner::fits(const GroupSize& size, const Bytes& bytes) const {
+  if (refused_ && size.total >= *refused_) return false;
+  if (!options_.budget || !bytes.memory.is_fitted()) return true;
+  const auto share = static_cast<int64_t>(kReserve * static_cast<double>(*options_.budget));
+  return bytes.peak(size) + std::max(kLeastReserve, share) <= *options_.budget;
+}
+
+bool Planner::fits(const GroupSize& size) const {
+  return fits(size, bytes_);
+}
+
+Plan Planner::plan(const Batch& batch) const {
+  const std::vector<int64_t> sizes = batch.sizes();
+  const bool sorts = options_.grouping == Grouping::by_size;
+  if (micro_batch_ > 0) {
+    const PlanOptions cut{.micro_batch = std::min(micro_batch_, batch.size()),
+                          .remainder = Remainder::smaller};
+    return sorts ? plan_by_size(sizes, cut) : accrue::plan(batch.size(), cut);
+  }
+  const Bytes& known = decided_ ? *decided_ : bytes_;
+  const auto holds = [&](const GroupSize& size) {
+    return (capacity_ == 0 || size.total <= static_cast<double>(capacity_)) && fits(size, known);
+  };
+  const auto cost = [&](const GroupSize& size) {
+    return known.memory.is_fitted() ? known.memory.predict(size) : size.total;
+  };
+  return sorts ? plan_filled(sizes, layout(), holds, cost)
+               : plan_filled_as_given(sizes, layout(), holds, cost);
+}
+
+/// What stays between micro-steps, with the batches that are gathered ahead.
+void Planner::note_static(const Batch& batch) {
+  const int64_t live = memory::statistics().live + options_.batches_ahead * batch.bytes();
+  bytes_.fixed = std::max(bytes_.fixed, live);
+}
+
+void Planner::learn(const Probe& probe, bool fresh) {
+  seconds_.add(probe.size, probe.seconds);
+  if (!memory::is_installed()) return;
+  bytes_.memory.add(probe.size, static_cast<double>(probe.peak));
+  bytes_.activations.add(probe.size, static_cast<double>(probe.activations));
+  bytes_.outside = memory::statistics().outside;
+  const int64_t live = probe.start + probe.peak;
+  if (fresh && live > 0) {
+    bytes_.spread = std::max(bytes_.spread, static_cast<double>(probe.peak_held) / static_cast<double>(live));
+  }
+}
+
+/// `fresh`: from an empty cache, so that what is held is this group's own.
+std::optional<Probe> Planner::try_rows(const Batch& batch, const Rows& rows, bool fresh) {
+  const MicroBatch micro = batch.select(rows);
+  if (fresh) memory::empty_cache();
+  const std::optional<Probe> probe = run_probe(model_, loss_, updater_, micro, options_.probe);
+  if (probe) learn(*probe, fresh);
+  return probe;
+}
+
+std::optional<Probe> Planner::try_group(const Batch& batch, const Plan& plan, size_t group) {
+  const MicroBatch micro = take(batch, plan, group);
+  memory::empty_cache();
+  const std::optional<Probe> probe = run_probe(model_, loss_, updater_, micro, options_.probe);
+  if (probe) learn(*probe, true);
+  return probe;
+}
+
+void Planner::observe(const MicroStepEvent::Cost& cost) {
+  if (cost.size.samples == 0) return;
+  seconds_.add(cost.size, cost.seconds);
+  if (cost.peak_bytes == 0) return;
+  if (!prepared_) {
+    const memory::Statistics now = memory::statistics();
+    bytes_.fixed = std::max(bytes_.fixed, now.live);
+    bytes_.outside = now.outside;
+    bytes_.spread =
+        std::max(bytes_.spread, static_cast<double>(now.peak_held) / static_cast<double>(now.peak_live));
+  }
+  bytes_.memory.add(cost.size, static_cast<double>(cost.peak_bytes));
+}
+
+void Planner::refused(const RefusalEvent& event) {
+  ++num_refusals_;
+  if (event.after != AfterRefusal::split) return;
+  refused_ = std::min(refused_.value_or(event.size.total), event.size.total);
+  if (micro_batch_ > 0) micro_batch_ = std::min(micro_batch_, (event.samples + 1) / 2);
+}
+
+std::string Planner::limit_text() const {
+  if (micro_batch_ > 0) return std::to_string(micro_batch_) + (micro_batch_ == 1 ? " sample" : " samples");
+  if (capacity_ == 0) return "the whole batch";
+  const bool tokens = model_.takes_offsets || options_.grouping == Grouping::by_size;
+  return std::to_string(capacity_) + (tokens ? " tokens" : capacity_ == 1 ? " sample" : " samples");
+}
+
+int64_t Planner::evaluation_batch(const Batch& batch) const {
+  if (micro_batch_ > 0) return micro_batch_;
+  const std::vector<int64_t> sizes = batch.sizes();
+  const int64_t largest = *std::max_element(sizes.begin(), sizes.end());
+  const int64_t capacity =
+      capacity_ > 0 ? capacity_ : std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  return std::max<int64_t>(1, capacity / largest);
+}
+
+memory::Ledger Planner::ledger(const Plan& plan, const Batch& batch) const {
+  memory::Ledger ledger = static_ledger(model_, updater_);
+  const std::vector<GroupSize> sizes = group_sizes(plan, batch.sizes(), layout());
+  const auto largest = std::max_element(sizes.begin(), sizes.end(), [this](const auto& a, const auto& b) {
+    return bytes_.memory.predict(a) < bytes_.memory.predict(b);
+  });
+  if (!bytes_.memory.is_fitted() || largest == sizes.end()) return ledger;
+  if (bytes_.activations.is_fitted()) {
+    ledger.activations = std::llround(bytes_.activations.predict(*largest));
+    ledger.workspace =
+        std::max<int64_t>(std::llround(bytes_.memory.predict(*largest)) - *ledger.activations, 0);
+  }
+  ledger.input_data = std::max<int64_t>(bytes_.fixed - ledger.long_lived(), 0);
+  ledger.outside = bytes_.outside;
+  ledger.rounding = std::llround((bytes_.spread - 1) *
+                                 (static_cast<double>(bytes_.fixed) + bytes_.memory.predict(*largest)));
+  ledger.predicted = bytes_.peak(*largest);
+  return ledger;
+}
+
+}  // namespace accrue

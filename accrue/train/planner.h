@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "accrue/memory/ledger.h"
+#include "accrue/plan/cost_model.h"
+#include "accrue/plan/plan.h"
+#include "accrue/train/probe.h"
+#include "accrue/train/split_step.h"
+
+namespace accrue {
+
+struct PlannerOptions {
+  int64_t micro_batch = 0;             ///< samples of a group; 0: chosen by measurement
+  std::optional<int64_t> budget = {};  ///< bytes of the process, as the allocator has it
+  Grouping grouping = Grouping::as_given;
+  Recompute recompute = Recompute::automatic;
+  ProbeOptions probe = {};
+  int64_t batches_ahead = 0;               ///< gathered while one is trained on
+  double seconds = 4;                      ///< that trying sizes may take, about
+  std::filesystem::path choice_file = {};  ///< empty: choices are neither kept nor taken
+  std::string choice_key = {};             ///< of model, shapes, threads and machine
+  bool measure_anew = false;               ///< a kept choice is not taken, but written over
+};
+
+/// A size of group that was thought about.
+struct Candidate {
+  int64_t capacity = 0;      ///< the most a group may hold: samples, or tokens
+  int64_t samples = 0;       ///< of the group that was tried
+  int64_t peak_bytes = 0;    ///< of the process
+  bool is_measured = false;  ///< else foretold
+  bool fits = true;
+  std::optional<double> seconds = {};  ///< of the whole batch at the group's speed, without the update
+};
+
+/// What a plan will take.
+struct Prediction {
+  std::optional<int64_t> peak_bytes = {};  ///< of the process
+  std::optional<double> seconds = {};      ///< forward and backward of all groups
+};
+
+/// Stage 4 with measurement: decides how batches are cut, from a budget and from what micro-steps took. Its
+/// choice stays for the run; what is measured later refines predictions alone, and only a refusal changes the
+/// plan. Without the allocator (memory::install) it knows no bytes. Model, loss and updater must outlive it.
+class Planner {
+ public:
+  Planner(const Model& model, const Loss& loss, Updater& updater, PlannerOptions options);
+
+  /// Runs a few micro-steps of this batch (nothing of them stays), so that bytes and seconds can be foretold;
+  /// where no micro_batch was given, tries growing groups that fit and takes the one with the least time a
+  /// sample. Recomputes parts of the model where a single sample does not fit otherwise and Recompute allows
+  /// it. Throws BudgetError, with the smallest budget that would do and what else would save bytes, where
+  /// nothing fits; to find that out one micro-step may run without the limit.
+  void prepare(const Batch& batch);
+  bool is_prepared() const noexcept { return prepared_; }
+
+  /// How to cut this batch.
+  Plan plan(const Batch& batch) const;
+  Prediction predict(const Plan& plan, const Batch& batch) const;
+  /// What a run of one group of this size takes.
+  Prediction predict(const GroupSize& size) const;
+  /// One group of the batch, run now: empty where it was refused. Nothing of it stays.
+  std::optional<Probe> try_group(const Batch& batch, const Plan& plan, size_t group);
+
+  /// From every micro-step of the run.
+  void observe(const MicroStepEvent::Cost& cost);
+  /// Corrects the choice for the rest of the run.
+  void refused(const RefusalEvent& event);
+  /// For `SplitOptions::make_room`: recomputes every part that can be, if that is allowed and not done yet.
+  bool make_room();
+
+  const std::vector<Candidate>& candidates() const noexcept { return candidates_; }
+  /// "32 samples", "1024 tokens": the most that a group holds.
+  std::string limit_text() const;
+  /// Samples of one forward without gradients that surely fit.
+  int64_t evaluation_batch(const Batch& batch) const;
+  int64_t num_recomputed() const;
+  int64_t num_refusals() const noexcept { return num_refusals_; }
+  /// The most that a group may hold (samples, or tokens); 0 where micro_batch was given or nothing was
+  /// chosen.
+  int64_t capacity() const noexcept { return capacity_; }
+  Layout layout() const;
+  /// Whether a group of this size stays within the budget, as far as is known.
+  bool fits(const GroupSize& size) const;
+  /// The rows of the largest group of `plan`, foretold.
+  memory::Ledger ledger(const Plan& plan, const Batch& batch) const;
+  const CostModel& memory_model() const noexcept { return bytes_.memory; }
+  const CostModel& time_model() const noexcept { return seconds_; }
+  const PlannerOptions& options() const noexcept { return options_; }
+
+  /// Choice, models and errors, as a JSON object: part of checkpoint and record.
+  std::string to_json() const;
+  /// The choice of a run that goes on; nothing is measured. Throws CheckpointError for a text that is none.
+  void restore(const std::string& json);
+
+ private:
+  using Rows = std::vector<int64_t>;
+  struct Trial;
+
+  bool is_ragged(const Batch& batch) const;
+  /// What is known of bytes.
+  struct Bytes {
+    CostModel memory = CostModel();       // beyond what is there anyway
+    CostModel activations = CostModel();  // of them, those between forward and backward
+    int64_t fixed = 0;                    // live tensor bytes between micro-steps
+    int64_t outside = 0;                  // of the process, beyond tensors
+    double spread = 1;                    // bytes held for a byte live
+
+    int64_t peak(const GroupSize& size) const;
+    std::string to_json() const;
+    static Bytes from_json(const std::string& text);
+  };
+  bool fits(const GroupSize& size, const Bytes& bytes) const;
+  std::optional<Probe> try_rows(const Batch& batch, const Rows& rows, bool fresh);
+  void learn(const Probe& probe, bool fresh);
+  void note_static(const Batch& batch);
+  Rows like_a_group(const std::vector<int64_t>& sizes, int64_t capacity) const;
+  void prepare_given(const Batch& batch);
+  void prepare_measured(const Batch& batch);
+  void try_largest(const Batch& batch, const Rows& rows);
+  void try_sizes(const Batch& batch);
+  void repeat(const Batch& batch, Trial& trial, double until);
+  void repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, double until);
+  void choose(const std::vector<Trial>& trials, const GroupSize& whole);
+  void recompute_what_is_needed(const Batch& batch, const Rows& rows);
+  void set_recomputed(const std::vector<bool>& which);
+  std::optional<int64_t> peak_without_budget(const Batch& batch, const Rows& rows, bool recomputed);
+  [[noreturn]] void give_up(const Batch& batch, const Rows& rows);
+  bool take_kept_choice(const Batch& batch);
+  void keep_choice() const;
+
+  Model model_;
+  Loss loss_;
+  Updater& updater_;
+  PlannerOptions options_;
+  bool prepared_ = false;
+  int64_t micro_batch_ = 0;        // samples of a group, or 0
+  int64_t capacity_ = 0;           // the most a group may hold; 0: no limit
+  std::optional<double> refused_;  // the smallest size that was refused
+  std::vector<bool> recomputed_;   // by segment
+  Bytes bytes_;                    // the latest
+  std::optional<Bytes> decided_;   // when the choice was made: what plans are made by
+  CostModel seconds_{/*keep_smallest=*/true};
+  int64_t num_refusals_ = 0;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace accrue

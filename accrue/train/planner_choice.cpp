@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a planner chooses: the largest sample alone, then growing groups, then the fastest of them once more.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "accrue/base/clock.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/plan/by_size.h"
+#include "accrue/plan/segments.h"
+#include "accrue/train/planner.h"
+
+namespace accrue {
+namespace {
+
+// Slower by less than this is noise, and the smaller group is taken.
+constexpr double kNoise = 1.03;
+// A size that is so much slower than the best is not timed again.
+constexpr double kHopeless = 1.3;
+// Two sizes in a row that are so much slower than the best end the search.
+constexpr double kWorse = 1.1;
+// Seconds that one size is repeated for, and how often at most.
+constexpr double kMoment = 0.03;
+constexpr int kMostRuns = 12;
+
+/// Rows from largest to smallest, equal ones as given.
+std::vector<int64_t> by_falling_size(const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> rows(sizes.size());
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  std::stable_sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) {
+    return sizes[static_cast<size_t>(a)] > sizes[static_cast<size_t>(b)];
+  });
+  return rows;
+}
+
+GroupSize size_of(const std::vector<int64_t>& rows, const std::vector<int64_t>& sizes, Layout layout) {
+  std::vector<int64_t> chosen;
+  chosen.reserve(rows.size());
+  for (const int64_t row : rows) chosen.push_back(sizes[static_cast<size_t>(row)]);
+  return group_size(chosen, layout);
+}
+
+/// Rows from `first` on, in the order of `order`, as many as hold at most `capacity`; at least one.
+std::vector<int64_t> run_of(const std::vector<int64_t>& order, size_t first,
+                            const std::vector<int64_t>& sizes, Layout layout, int64_t capacity) {
+  std::vector<int64_t> rows = {order[first]};
+  for (size_t i = first + 1; i < order.size(); ++i) {
+    rows.push_back(order[i]);
+    if (size_of(rows, sizes, layout).total <= static_cast<double>(capacity)) continue;
+    rows.pop_back();
+    break;
+  }
+  return rows;
+}
+
+}  // namespace
+
+/// A size under trial.
+struct Planner::Trial {
+  int64_t capacity = 0;
+  Rows rows;
+  GroupSize size = {};
+  double seconds = std::numeric_limits<double>::infinity();  ///< the least so far
+  int64_t peak = 0;
+
+  double rate() const { return seconds / size.total; }
+};
+
+bool Planner::is_ragged(const Batch& batch) const {
+  const std::vector<int64_t> sizes = batch.sizes();
+  return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end();
+}
+
+void Planner::prepare(const Batch& batch) {
+  note_static(batch);
+  if (micro_batch_ > 0) {
+    prepare_given(batch);
+  } else if (!take_kept_choice(batch)) {
+    prepare_measured(batch);
+    keep_choice();
+  }
+  memory::empty_cache();
+  decided_ = bytes_;
+  prepared_ = true;
+}
+
+/// The group that a plan with a given micro-batch asks the most of, and a smaller one for the slope.
+void Planner::prepare_given(const Batch& batch) {
+  const std::vector<int64_t> sizes = batch.sizes();
+  const Plan cut = plan(batch);
+  const std::vector<GroupSize> groups = group_sizes(cut, sizes, layout());
+  const auto largest = static_cast<size_t>(
+      std::max_element(groups.begin(), groups.end(),
+                       [](const GroupSize& a, const GroupSize& b) { return a.total < b.total; }) -
+      groups.begin());
+  const Group& group = cut.groups[largest];
+  Rows rows;
+  for (int64_t place = group.start; place < group.start + group.length; ++place) {
+    rows.push_back(cut.order.empty() ? place : cut.order[static_cast<size_t>(place)]);
+  }
+  if (rows.size() > 1) {
+    try_rows(batch, {rows.begin(), rows.begin() + static_cast<int64_t>(rows.size() + 1) / 2}, true);
+  }
+  try_largest(batch, rows);
+}
+
+void Planner::prepare_measured(const Batch& batch) {
+  const std::vector<int64_t> sizes = batch.sizes();
+  const std::vector<int64_t> order = by_falling_size(sizes);
+  try_largest(batch, {order.front()});
+  if (is_ragged(batch)) {
+    const int64_t capacity = 2 * sizes[static_cast<size_t>(order.front())];
+    const Rows longest = run_of(order, 0, sizes, layout(), capacity);
+    const Rows shortest = run_of({order.rbegin(), order.rend()}, 0, sizes, layout(), capacity);
+    if (fits(size_of(longest, sizes, layout()))) try_rows(batch, longest, true);
+    if (fits(size_of(shortest, sizes, layout()))) try_rows(batch, shortest, true);
+  }
+  try_sizes(batch);
+}
+
+/// Must fit, else parts are recomputed, else there is no plan.
+void Planner::try_largest(const Batch& batch, const Rows& rows) {
+  std::optional<Probe> probe = try_rows(batch, rows, true);
+  memory::measure_outside();
+  if (probe) probe = try_rows(batch, rows, true);  // the first run of anything makes things that stay
+  if (probe && fits(probe->size)) return;
+  const bool may_recompute = make_room();
+  if (may_recompute) {
+    probe = try_rows(batch, rows, true);
+    if (probe && fits(probe->size)) return recompute_what_is_needed(batch, rows);
+  }
+  give_up(batch, rows);
+}
+
+/// All parts are recomputed and that fits: as many as the budget allows are taken back, the slowest for their
+/// bytes first.
+void Planner::recompute_what_is_needed(const Batch& batch, const Rows& rows) {
+  const std::vector<SegmentInfo> segments = model_.segments();
+  std::vector<SegmentCost> costs;
+  int64_t kept = 0;
+  int64_t largest = 0;
+  for (const SegmentInfo& segment : segments) {
+    costs.push_back({segment.kept_bytes, segment.seconds});
+    kept += segment.kept_bytes;
+    largest = std::max(largest, segment.kept_bytes);
+  }
+  const GroupSize size = size_of(rows, batch.sizes(), layout());
+  const auto reserve = static_cast<int64_t>(0.01 * static_cast<double>(*options_.budget));
+  const int64_t room = *options_.budget - reserve - bytes_.peak(size);
+  const std::vector<bool> all = recomputed_;
+  set_recomputed(choose_segments(costs, kept - largest - std::max<int64_t>(room, 0)));
+  const std::optional<Probe> probe = try_rows(batch, rows, true);
+  if (probe && fits(probe->size)) return;
+  set_recomputed(all);
+  try_rows(batch, rows, true);
+}
+
+/// Rows of one group as a plan with this capacity would fill it.
+Planner::Rows Planner::like_a_group(const std::vector<int64_t>& sizes, int64_t capacity) const {
+  if (options_.grouping == Grouping::as_given) {
+    Rows rows(sizes.size());
+    std::iota(rows.begin(), rows.end(), int64_t{0});
+    return run_of(rows, 0, sizes, layout(), capacity);
+  }
+  const std::vector<int64_t> order = by_falling_size(sizes);
+  const auto total = static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
+  double before = 0;
+  size_t first = 0;
+  const double start = std::max(0.0, (total - static_cast<double>(capacity)) / 2);
+  while (first + 1 < order.size() && before < start)
+    before += static_cast<double>(sizes[static_cast<size_t>(order[first++])]);
+  return run_of(order, first, sizes, layout(), capacity);
+}
+
+void Planner::try_sizes(const Batch& batch) {
+  const std::vector<int64_t> sizes = batch.sizes();
+  const GroupSize whole = group_size(sizes, layout());
+  const Stopwatch clock;
+  std::vector<Trial> trials;
+  candidates_.clear();
+  int worse = 0;
+  double best = std::numeric_limits<double>::infinity();
+  int64_t capacity = *std::max_element(sizes.begin(), sizes.end());
+  for (bool last = false; !last && worse < 2; capacity *= 2) {
+    last = static_cast<double>(capacity) >= whole.total;
+    if (last) capacity = static_cast<int64_t>(whole.total);
+    Trial trial{.capacity = capacity, .rows = like_a_group(sizes, capacity)};
+    trial.size = size_of(trial.rows, sizes, layout());
+    const bool fitting = fits(trial.size);
+    const bool in_time =
+        trials.empty() || clock.seconds() + 2 * predict(trial.size).seconds.value_or(0) < options_.seconds;
+    const std::optional<Probe> probe = fitting && in_time ? try_rows(batch, trial.rows, true) : std::nullopt;
+    trial.peak = memory::is_installed() ? bytes_.peak(trial.size) : 0;
+    if (!probe) {
+      const bool refused = fitting && in_time;
+      candidates_.push_back({.capacity = capacity,
+                             .samples = static_cast<int64_t>(trial.rows.size()),
+                             .peak_bytes = trial.peak,
+                             .fits = fitting && !refused});
+      break;
+    }
+    trial.seconds = probe->seconds;
+    repeat(batch, trial, options_.seconds - clock.seconds());
+    worse = trial.rate() > kWorse * best ? worse + 1 : 0;
+    best = std::min(best, trial.rate());
+    trials.push_back(std::move(trial));
+  }
+  repeat_in_turns(batch, trials, options_.seconds - clock.seconds());
+  choose(trials, whole);
+}
+
+/// Once more at least where there is time, and as often as fills a moment: the first run of a size is slower,
+/// and what is short is lost in the waking of threads.
+void Planner::repeat(const Batch& batch, Trial& trial, double until) {
+  const Stopwatch clock;
+  for (int run = 0; run < kMostRuns && clock.seconds() + trial.seconds < until; ++run) {
+    if (run > 0 && clock.seconds() > kMoment) return;
+    const std::optional<Probe> again = try_rows(batch, trial.rows, false);
+    if (!again) return;
+    trial.seconds = std::min(trial.seconds, again->seconds);
+  }
+}
+
+/// Runs those with a chance in turns, as long as there is time.
+void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, double until) {
+  const Stopwatch clock;
+  for (int round = 0; round < 2; ++round) {
+    double best = std::numeric_limits<double>::infinity();
+    for (const Trial& trial : trials) best = std::min(best, trial.rate());
+    for (Trial& trial : trials) {
+      if (trial.rate() > kHopeless * best || clock.seconds() + trial.seconds > until) continue;
+      repeat(batch, trial, std::max(trial.seconds * 1.5, kMoment));
+    }
+  }
+}
+
+void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole) {
+  const Trial* chosen = nullptr;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Trial& trial : trials) best = std::min(best, trial.rate());
+  for (const Trial& trial : trials) {
+    if (chosen == nullptr && trial.rate() <= kNoise * best) chosen = &trial;
+    candidates_.push_back({trial.capacity, static_cast<int64_t>(trial.rows.size()), trial.peak,
+                           memory::is_installed(), true, trial.rate() * whole.total});
+  }
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return a.capacity < b.capacity; });
+  if (chosen != nullptr) capacity_ = chosen->capacity;
+}
+
+}  // namespace accrue

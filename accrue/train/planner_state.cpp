@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a planner outlasts the process: the run's own choice, and choices between runs.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "accrue/base/error.h"
+#include "accrue/base/messages/train.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/plan/by_size.h"
+#include "accrue/plan/choice_file.h"
+#include "accrue/train/planner.h"
+
+namespace accrue {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "accrue-plan/1";
+
+Json json_of(const Candidate& candidate) {
+  return {{"capacity", candidate.capacity},
+          {"samples", candidate.samples},
+          {"peak_bytes", candidate.peak_bytes > 0 ? Json(candidate.peak_bytes) : Json()},
+          {"is_measured", candidate.is_measured},
+          {"fits", candidate.fits},
+          {"seconds", candidate.seconds ? Json(*candidate.seconds) : Json()}};
+}
+
+Candidate candidate_of(const Json& json) {
+  Candidate candidate;
+  candidate.capacity = json.at("capacity");
+  candidate.samples = json.at("samples");
+  if (!json.at("peak_bytes").is_null()) candidate.peak_bytes = json.at("peak_bytes");
+  candidate.is_measured = json.at("is_measured");
+  candidate.fits = json.at("fits");
+  if (!json.at("seconds").is_null()) candidate.seconds = json.at("seconds").get<double>();
+  return candidate;
+}
+
+}  // namespace
+
+std::string Planner::Bytes::to_json() const {
+  return Json{{"memory", Json::parse(memory.to_json())},
+              {"activations", Json::parse(activations.to_json())},
+              {"fixed", fixed},
+              {"outside", outside},
+              {"spread", spread}}
+      .dump();
+}
+
+Planner::Bytes Planner::Bytes::from_json(const std::string& text) {
+  const Json json = Json::parse(text);
+  return {.memory = CostModel::from_json(json.at("memory").dump()),
+          .activations = CostModel::from_json(json.at("activations").dump()),
+          .fixed = json.at("fixed"),
+          .outside = json.at("outside"),
+          .spread = json.at("spread")};
+}
+
+std::string Planner::to_json() const {
+  Json json = {{"format", kFormat},
+               {"micro_batch", micro_batch_},
+               {"capacity", capacity_},
+               {"refused", refused_ ? Json(*refused_) : Json()},
+               {"num_refusals", num_refusals_},
+               {"recomputed", Json::array()},
+               {"bytes", Json::parse(bytes_.to_json())},
+               {"decided", decided_ ? Json::parse(decided_->to_json()) : Json()},
+               {"seconds", Json::parse(seconds_.to_json())},
+               {"candidates", Json::array()}};
+  const std::vector<SegmentInfo> segments = model_.segments();
+  for (size_t i = 0; i < recomputed_.size(); ++i) {
+    if (recomputed_[i]) json["recomputed"].push_back(segments[i].name);
+  }
+  for (const Candidate& candidate : candidates_) json["candidates"].push_back(json_of(candidate));
+  return json.dump();
+}
+
+void Planner::restore(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != kFormat) fail(message::plan_text_bad, {{"what", "another format"}});
+    const std::vector<SegmentInfo> segments = model_.segments();
+    std::vector<bool> which(segments.size(), false);
+    for (const std::string name : json.at("recomputed")) {
+      const auto found = std::find_if(segments.begin(), segments.end(),
+                                      [&](const SegmentInfo& segment) { return segment.name == name; });
+      if (found == segments.end()) {
+        fail(message::plan_other_segments, {{"got", json.at("recomputed").size()}, {"name", name}});
+      }
+      which[static_cast<size_t>(found - segments.begin())] = true;
+    }
+    const Bytes bytes = Bytes::from_json(json.at("bytes").dump());
+    std::optional<Bytes> decided;
+    if (!json.at("decided").is_null()) decided = Bytes::from_json(json.at("decided").dump());
+    const CostModel seconds = CostModel::from_json(json.at("seconds").dump());
+    std::vector<Candidate> candidates;
+    for (const Json& entry : json.at("candidates")) candidates.push_back(candidate_of(entry));
+    const int64_t micro_batch = json.at("micro_batch");
+    const int64_t capacity = json.at("capacity");
+    std::optional<double> refused;
+    if (!json.at("refused").is_null()) refused = json.at("refused").get<double>();
+    num_refusals_ = json.at("num_refusals");
+
+    set_recomputed(which);
+    bytes_ = bytes;
+    decided_ = decided;
+    seconds_ = seconds;
+    candidates_ = std::move(candidates);
+    micro_batch_ = micro_batch;
+    capacity_ = capacity;
+    refused_ = refused;
+    prepared_ = true;
+  } catch (const nlohmann::json::exception& error) {
+    fail(message::plan_text_bad, {{"what", error.what()}});
+  } catch (const ArgumentError& error) {
+    fail(message::plan_text_bad, {{"what", error.what()}});
+  }
+}
+
+/// A kept choice is good if its largest group still fits here and now.
+bool Planner::take_kept_choice(const Batch& batch) {
+  if (options_.choice_file.empty() || options_.measure_anew) return false;
+  const std::optional<std::string> kept = find_choice(options_.choice_file, options_.choice_key);
+  if (!kept) return false;
+  const int64_t live = bytes_.fixed;
+  const int64_t outside = memory::statistics().outside;
+  try {
+    restore(*kept);
+  } catch (const CheckpointError&) {
+    return false;
+  }
+  refused_.reset();
+  num_refusals_ = 0;
+  prepared_ = false;
+  bytes_.fixed = live;
+  bytes_.outside = outside;
+  decided_.reset();
+  const Plan cut = plan(batch);
+  const std::vector<GroupSize> groups = group_sizes(cut, batch.sizes(), layout());
+  const auto largest = std::max_element(groups.begin(), groups.end(), [this](const auto& a, const auto& b) {
+    return bytes_.memory.predict(a) < bytes_.memory.predict(b);
+  });
+  const std::optional<Probe> probe = try_group(batch, cut, static_cast<size_t>(largest - groups.begin()));
+  memory::measure_outside();
+  bytes_.outside = memory::statistics().outside;
+  if (probe && fits(probe->size)) return true;
+  set_recomputed(std::vector<bool>(recomputed_.size(), options_.recompute == Recompute::always));
+  capacity_ = 0;
+  return false;
+}
+
+void Planner::keep_choice() const {
+  if (options_.choice_file.empty()) return;
+  static_cast<void>(accrue::keep_choice(options_.choice_file, options_.choice_key, to_json()));
+}
+
+}  // namespace accrue

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Accrue's caching allocator beside LibTorch's own on the same workloads, in turns: seconds and page faults an update.
+
+usage: allocator.py [--workloads M V S G] [--rounds N] [--build FOLDER] [--no-report]
+
+Each run is a process of its own; seconds are those of its records without the first two updates. Page faults an update
+are what a longer run has more than a shorter one, so that start-up does not count. The ratio is of medians.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+UPDATES = {"M": (6, 22), "V": (3, 6), "S": (3, 7), "G": (3, 5)}  # of the shorter and the longer run
+KINDS = ("accrue", "system")
+
+
+def run(program, workload, kind, updates, folder):
+    """Seconds of the updates, page faults and peak resident bytes of one process."""
+    environment = dict(os.environ, ACCRUE_ALLOCATOR=kind, ACCRUE_PLAN_CACHE="off")
+    command = [program, "train", f"benchmarks/configs/{workload.lower()}.yaml", "-q", "--overwrite"]
+    command += ["--output-dir", str(folder / "run"), "--set", f"train.updates={updates}"]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed")
+    records = [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
+    return [record["seconds"]["total"] for record in records[2:]], usage.ru_minflt, usage.ru_maxrss * 1024
+
+
+def measure(program, workload, rounds, folder):
+    short, long = UPDATES[workload]
+    seconds = {kind: [] for kind in KINDS}
+    faults = {kind: [] for kind in KINDS}
+    peaks = {kind: 0 for kind in KINDS}
+    for _ in range(rounds):
+        for kind in KINDS:
+            times, few, _ = run(program, workload, kind, short, folder)
+            seconds[kind] += times
+            times, many, peak = run(program, workload, kind, long, folder)
+            seconds[kind] += times
+            faults[kind].append((many - few) / (long - short))
+            peaks[kind] = max(peaks[kind], peak)
+    medians = {kind: statistics.median(seconds[kind]) for kind in KINDS}
+    cells = [workload]
+    for kind in KINDS:
+        cells.append(f"{min(seconds[kind]):.4g} / {medians[kind]:.4g}")
+    cells.append(f"{medians['system'] / medians['accrue']:.2f}")
+    cells += [f"{statistics.median(faults[kind]):.0f}" for kind in KINDS]
+    cells += [f"{peaks[kind] / (1 << 20):.0f}" for kind in KINDS]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", nargs="+", default=list(UPDATES), choices=list(UPDATES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
+    parser.add_argument("--no-report", action="store_true")
+    arguments = parser.parse_args()
+    lines = [
+        "| workload | accrue s/update (min / median) | system | system / accrue | faults an update: accrue | system | peak MiB: accrue | system |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    print("\n".join(lines), flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        for workload in arguments.workloads:
+            lines.append(measure(arguments.build / "accrue", workload, arguments.rounds, pathlib.Path(name)))
+            print(lines[-1], flush=True)
+    if arguments.no_report:
+        return
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d-%H%M%S")
+    report = HERE / f"results/allocator-{stamp}.md"
+    report.write_text(f"# Allocators, {stamp}, {platform.machine()}, {os.cpu_count()} cores\n\n" + "\n".join(lines) + "\n")
+    print(f"report: {report.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

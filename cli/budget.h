@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "cli/session.h"
+
+namespace accrue::cli {
+
+/// Sets the process's budget from `batch.memory`: bytes, or a share of what the machine or its cgroup offers.
+/// Throws BudgetError where the process is larger already, ConfigError where the program's allocator is off.
+void set_budget(Session& session, const config::Run& run);
+
+/// Throws BudgetError where what was read and built has left the process over its budget.
+void check_resident(const Session& session);
+
+/// For a refusal while data and model were built: BudgetError with what was there and what was asked for.
+[[noreturn]] void fail_for_budget();
+
+/// "2.0 GiB of the process (80% of 2.5 GiB: cgroup v2 /a); 120.0 MiB of it are no tensors".
+std::string budget_line(const Session& session);
+
+PlannerOptions planner_options(const Session& session);
+
+/// "3 micro-steps of 16 and one of 2", "5 micro-steps of 3 to 20 samples".
+std::string groups_text(const Plan& plan);
+
+/// "foretold 312.0 MiB at its peak, 1.2 s an update".
+std::string foretold_text(const Prediction& prediction);
+
+/// The program's allocator, unless ACCRUE_ALLOCATOR is "system". First thing in main.
+void install_allocator();
+
+}  // namespace accrue::cli

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/train/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "accrue/base/error.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/microstep/slice.h"
+#include "accrue/plan/by_size.h"
+#include "accrue/plan/choice_file.h"
+#include "accrue/train/plan_table.h"
+#include "tests/budget/workloads.h"
+#include "tests/support/files.h"
+
+namespace accrue {
+namespace {
+
+using test::Trained;
+using test::Workload;
+using testing::HasSubstr;
+
+/// Sequences of 8 to 64 tokens, so that a batch has many shapes.
+Workload ragged(int64_t samples = 48) {
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < samples; ++i) lengths.push_back(8 + (i * 37) % 57);
+  Workload work = test::gpt_workload(at::kFloat, 0, lengths);
+  work.model =
+      models::make_gpt({.width = 64, .layers = 3, .heads = 4, .vocabulary = 512, .context = 64}, {.seed = 4});
+  work.batch = test::sequences(lengths, 512);
+  return work;
+}
+
+PlannerOptions by_measurement(bool sorts = false) {
+  return {.grouping = sorts ? Grouping::by_size : Grouping::as_given, .seconds = 0.5};
+}
+
+/// The measured bytes of groups that were not probed, beside what was foretold.
+double worst_error(Planner& planner, const Workload& work, const std::vector<int64_t>& micro_batches,
+                   bool sorts) {
+  double worst = 0;
+  for (const int64_t micro_batch : micro_batches) {
+    const PlanOptions cut{.micro_batch = micro_batch, .remainder = Remainder::smaller};
+    const std::vector<int64_t> sizes = work.batch.sizes();
+    const Plan plan = sorts ? plan_by_size(sizes, cut) : accrue::plan(work.batch.size(), cut);
+    const GroupSize size = group_sizes(plan, sizes, planner.layout())[0];
+    const double foretold = planner.memory_model().predict(size);
+    const std::optional<Probe> probe = planner.try_group(work.batch, plan, 0);
+    const double measured = static_cast<double>(probe->peak + probe->start);
+    worst = std::max(worst, std::abs((foretold + static_cast<double>(probe->start)) / measured - 1));
+  }
+  return worst;
+}
+
+TEST(Planner, ForetellsBytesOfSizesThatWereNotProbed) {
+  const Workload mlp = test::mlp_workload(1024, 128);
+  Trained mlp_trained(mlp);
+  Planner mlp_planner(mlp.model, mlp.loss, mlp_trained.updater, by_measurement());
+  mlp_planner.prepare(mlp.batch);
+  EXPECT_LT(worst_error(mlp_planner, mlp, {37, 150, 300, 700}, false), 0.05);
+
+  const Workload gpt = ragged();
+  Trained gpt_trained(gpt);
+  Planner gpt_planner(gpt.model, gpt.loss, gpt_trained.updater, by_measurement(true));
+  gpt_planner.prepare(gpt.batch);
+  EXPECT_LT(worst_error(gpt_planner, gpt, {3, 7, 11, 19}, true), 0.05);
+}
+
+TEST(Planner, ChoosesASizeThatCoversEverySampleOnceAndStays) {
+  const Workload work = ragged();
+  Trained trained(work);
+  const std::vector<at::Tensor> before = trained.everything();
+  Planner planner(work.model, work.loss, trained.updater, by_measurement(true));
+  planner.prepare(work.batch);
+  EXPECT_FALSE(test::first_difference(trained.everything(), before).has_value())
+      << "measuring changed something";
+  const Plan plan = planner.plan(work.batch);
+  check_plan(work.batch, plan);
+  EXPECT_GT(planner.capacity(), 0);
+  EXPECT_FALSE(planner.candidates().empty());
+  for (const GroupSize& size : group_sizes(plan, work.batch.sizes(), Layout::end_to_end)) {
+    EXPECT_TRUE(size.samples == 1 || size.total <= static_cast<double>(planner.capacity()));
+  }
+  // Later measurements refine what is foretold, not the plan.
+  planner.observe({group_sizes(plan, work.batch.sizes(), Layout::end_to_end)[0], int64_t{1} << 20, 1.0});
+  EXPECT_EQ(planner.plan(work.batch), plan);
+
+  Planner resumed(work.model, work.loss, trained.updater, by_measurement(true));
+  resumed.restore(planner.to_json());
+  EXPECT_EQ(resumed.plan(work.batch), plan);
+  EXPECT_EQ(resumed.to_json(), planner.to_json());
+}
+
+TEST(Planner, AKeptChoiceIsTakenAndMeasuringAnewIsNot) {
+  const std::filesystem::path folder = test::fresh_folder();
+  const Workload work = test::mlp_workload(64, 32);
+  Trained trained(work);
+  PlannerOptions options = by_measurement();
+  options.choice_file = folder / "plans.json";
+  options.choice_key = "this model";
+  Planner first(work.model, work.loss, trained.updater, options);
+  first.prepare(work.batch);
+  // A choice that measuring would hardly make tells where it came from.
+  std::string kept = first.to_json();
+  const std::string capacity = "\"capacity\":" + std::to_string(first.capacity());
+  kept.replace(kept.find(capacity), capacity.size(), "\"capacity\":5");
+  ASSERT_TRUE(keep_choice(options.choice_file, options.choice_key, kept));
+  Planner second(work.model, work.loss, trained.updater, options);
+  second.prepare(work.batch);
+  EXPECT_EQ(second.capacity(), 5);
+  options.measure_anew = true;
+  Planner third(work.model, work.loss, trained.updater, options);
+  third.prepare(work.batch);
+  EXPECT_NE(third.capacity(), 5);
+}
+
+TEST(Planner, ARefusalMakesThePlansOfTheRunSmaller) {
+  const Workload work = test::mlp_workload(64, 16);
+  Trained trained(work);
+  Planner planner(work.model, work.loss, trained.updater, {.micro_batch = 64});
+  EXPECT_EQ(planner.plan(work.batch).num_micro_steps(), 1);
+  planner.refused({.group = 0, .samples = 64, .size = {64, 64, 64}, .after = AfterRefusal::again});
+  EXPECT_EQ(planner.plan(work.batch).num_micro_steps(), 1);
+  planner.refused({.group = 0, .samples = 64, .size = {64, 64, 64}, .after = AfterRefusal::split});
+  EXPECT_EQ(planner.plan(work.batch).num_micro_steps(), 2);
+  EXPECT_EQ(planner.num_refusals(), 2);
+}
+
+/// Bytes of the process with room for so many more.
+int64_t budget_with(int64_t room) {
+  memory::empty_cache();
+  memory::measure_outside();
+  const memory::Statistics now = memory::statistics();
+  return now.outside + now.held + room;
+}
+
+class Limited {
+ public:
+  explicit Limited(int64_t bytes) { memory::set_budget(bytes); }
+  ~Limited() { memory::set_budget(std::nullopt); }
+};
+
+TEST(Planner, HalvesTheMicroBatchWhereTheRoomIsHalved) {
+  const Workload work = test::mlp_workload(16384, 256);
+  std::vector<int64_t> capacities;
+  for (const int64_t room : {int64_t{64} << 20, int64_t{32} << 20}) {
+    Trained trained(work);
+    const int64_t budget = budget_with(room);
+    const Limited limited(budget);
+    PlannerOptions options = by_measurement();
+    options.budget = budget;
+    options.seconds = 0;  // as many as are measured for bytes
+    Planner planner(work.model, work.loss, trained.updater, options);
+    planner.prepare(work.batch);
+    int64_t fitting = 1;
+    while (planner.fits({.samples = 2.0 * static_cast<double>(fitting),
+                         .total = 2.0 * static_cast<double>(fitting),
+                         .squares = 2.0 * static_cast<double>(fitting)}))
+      fitting *= 2;
+    capacities.push_back(fitting);
+  }
+  EXPECT_EQ(capacities[0], 2 * capacities[1]);
+}
+
+TEST(Planner, RecomputesWhatASampleNeedsAndSaysWhatElseWouldDo) {
+  // One sequence whose activations are most of what a micro-step takes.
+  Workload work = test::gpt_workload(at::kFloat, 0, {64});
+  work.model = models::make_gpt({.width = 128, .layers = 8, .heads = 4, .vocabulary = 64, .context = 512},
+                                {.seed = 4});
+  work.batch = test::sequences({512}, 64);
+  Trained trained(work);
+  Planner generous(work.model, work.loss, trained.updater, by_measurement());
+  generous.prepare(work.batch);
+  EXPECT_EQ(generous.num_recomputed(), 0);
+  const Prediction plain = generous.predict(generous.plan(work.batch), work.batch);
+
+  const int64_t needed = static_cast<int64_t>(
+      generous.memory_model().predict(group_size(work.batch.sizes(), Layout::end_to_end)));
+  const int64_t budget = budget_with(needed * 6 / 10);
+  {
+    const Limited limited(budget);
+    PlannerOptions options = by_measurement();
+    options.budget = budget;
+    Planner planner(work.model, work.loss, trained.updater, options);
+    planner.prepare(work.batch);
+    EXPECT_GT(planner.num_recomputed(), 0);
+    EXPECT_LT(planner.num_recomputed(), 9);
+    EXPECT_LT(*planner.predict(planner.plan(work.batch), work.batch).peak_bytes, *plain.peak_bytes);
+  }
+  {
+    const int64_t nothing = budget_with(int64_t{1} << 20);
+    const Limited limited(nothing);
+    PlannerOptions options = by_measurement();
+    options.budget = nothing;
+    options.recompute = Recompute::never;
+    Planner planner(work.model, work.loss, trained.updater, options);
+    std::string text;
+    try {
+      planner.prepare(work.batch);
+    } catch (const BudgetError& error) {
+      text = error.what();
+    }
+    EXPECT_THAT(text, HasSubstr("set batch.memory to at least "));
+    EXPECT_THAT(text, HasSubstr("batch.recompute auto saves "));
+    EXPECT_THAT(text, HasSubstr("optimizer.name sgd without momentum saves "));
+    EXPECT_EQ(memory::budget(), nothing) << "the limit was lifted and not put back";
+  }
+}
+
+TEST(PlanTable, SetsWholeBatchAndSplitsSideBySide) {
+  const Workload work = test::mlp_workload(4096, 128);
+  Trained trained(work);
+  Planner planner(work.model, work.loss, trained.updater, by_measurement());
+  planner.prepare(work.batch);
+  const std::vector<PlanRow> rows = compare_plans(planner, work.batch);
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows[0].name, "whole batch");
+  EXPECT_EQ(rows[2].num_micro_steps, 4);
+  for (const PlanRow& row : rows) {
+    EXPECT_TRUE(row.is_measured);
+    EXPECT_EQ(row.gradients, rows[0].gradients);
+    EXPECT_EQ(row.parameters_and_state, rows[0].parameters_and_state);
+  }
+  // Requirement: a micro-batch of B / 4 has a quarter of the activations, within what blocks are rounded to.
+  EXPECT_NEAR(static_cast<double>(*rows[2].activations) / static_cast<double>(*rows[0].activations), 0.25,
+              0.01);
+  const std::string text = describe(rows);
+  EXPECT_THAT(text, HasSubstr("num_micro_steps 8"));
+  EXPECT_THAT(text, HasSubstr("The same in every row: gradients "));
+}
+
+}  // namespace
+}  // namespace accrue

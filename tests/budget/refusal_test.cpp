@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that is refused costs nothing: no sample, no bit.
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "accrue/memory/allocator.h"
+#include "accrue/train/refusal.h"
+#include "tests/budget/workloads.h"
+#include "tests/support/tensors.h"
+
+namespace accrue {
+namespace {
+
+using test::Trained;
+using test::Workload;
+
+// Before any tensor exists.
+const bool installed = (memory::install(), true);
+
+SplitOptions options_of(const Workload& work) {
+  return {.micro_batch = work.micro_batch, .seed = 5};
+}
+
+/// Ids that reach a loss in an update that was not given up.
+struct SeenIds {
+  std::vector<int64_t> ids;
+  Loss watch(const Loss& loss) {
+    Loss watched = loss;
+    watched.terms = [this, inner = loss.terms](const Outputs& outputs, const MicroBatch& micro) {
+      LossTerms terms = inner(outputs, micro);
+      ids.insert(ids.end(), micro.ids().begin(), micro.ids().end());
+      return terms;
+    };
+    return watched;
+  }
+};
+
+/// Fails every `stride`-th allocation of an update in turn. Each failed update must leave everything as it
+/// was, and the retried one must be the undisturbed one to the bit, with every sample in it once.
+void fail_each_allocation(const Workload& work, int64_t stride) {
+  ASSERT_TRUE(installed);
+  SCOPED_TRACE(work.name);
+  Trained trained(work);
+  SeenIds seen;
+  std::vector<at::Tensor> before;
+  int64_t differing = -1;
+  SplitOptions options = options_of(work);
+  options.refused = [&](const RefusalEvent& event) {
+    EXPECT_EQ(event.after, AfterRefusal::again);
+    if (const auto place = test::first_difference(trained.everything(), before))
+      differing = static_cast<int64_t>(*place);
+    seen.ids.clear();
+  };
+  SplitStep step(work.model, seen.watch(work.loss), trained.updater, options);
+  step(work.batch);  // makes what is made once
+  before = trained.everything();
+  const OptimizerState state = trained.updater.state();
+  const int64_t count_before = memory::statistics().num_allocations;
+  seen.ids.clear();
+  const UpdateResult expected = step(work.batch);
+  const int64_t num_allocations = memory::statistics().num_allocations - count_before;
+  const std::vector<at::Tensor> after = trained.everything();
+  ASSERT_GT(num_allocations, 5);
+
+  int64_t num_failed = 0;
+  for (int64_t k = 1; k <= num_allocations; k += stride) {
+    trained.restore(before, state);
+    seen.ids.clear();
+    const int64_t refusals = memory::statistics().num_refusals;
+    memory::fail_allocation(k);
+    const UpdateResult result = step(work.batch);
+    memory::fail_allocation(0);
+    num_failed += memory::statistics().num_refusals - refusals;
+    ASSERT_EQ(result.retries, memory::statistics().num_refusals - refusals) << "k " << k;
+    ASSERT_EQ(differing, -1) << "after the failure of allocation " << k << " of " << num_allocations;
+    const auto place = test::first_difference(trained.everything(), after);
+    ASSERT_FALSE(place.has_value()) << "tensor " << *place << " after allocation " << k << " of "
+                                    << num_allocations;
+    ASSERT_EQ(result.loss, expected.loss);
+    const std::multiset<int64_t> used(seen.ids.begin(), seen.ids.end());
+    ASSERT_EQ(used, std::multiset<int64_t>(work.batch.ids().begin(), work.batch.ids().end()));
+  }
+  EXPECT_GE(num_failed, num_allocations / stride - 1);
+}
+
+int64_t stride_of(int64_t usual) {
+  return std::getenv("ACCRUE_TEST_SOAK") != nullptr ? 1 : usual;
+}
+
+TEST(Refusal, EveryAllocationOfAnUpdateMayFailLinear) {
+  fail_each_allocation(test::linear_workload(), 1);
+}
+TEST(Refusal, EveryAllocationOfAnUpdateMayFailMlp) {
+  fail_each_allocation(test::mlp_workload(), 1);
+}
+TEST(Refusal, EveryAllocationOfAnUpdateMayFailResnet) {
+  fail_each_allocation(test::resnet_workload(), stride_of(23));
+}
+TEST(Refusal, EveryAllocationOfAnUpdateMayFailGpt) {
+  fail_each_allocation(test::gpt_workload(), stride_of(3));
+}
+TEST(Refusal, EveryAllocationOfAnUpdateMayFailGptInBf16) {
+  fail_each_allocation(test::gpt_workload(at::kBFloat16), stride_of(3));
+}
+
+TEST(Refusal, TwoHundredInARowLeaveLiveBytesFlat) {
+  const Workload work = test::gpt_workload();
+  Trained trained(work);
+  SplitStep step(work.model, work.loss, trained.updater, options_of(work));
+  step(work.batch);
+  const int64_t live = memory::statistics().live;
+  for (int k = 1; k <= 200; ++k) {
+    memory::fail_allocation(1 + (k * 7) % 150);
+    step(work.batch);
+    memory::fail_allocation(0);
+    ASSERT_EQ(memory::statistics().live, live) << "after refusal " << k;
+  }
+}
+
+/// A budget that a group of `samples` passes and half of it does not.
+TEST(Refusal, AGroupThatIsRefusedTwiceIsCutInTwo) {
+  const Workload work = test::mlp_workload(/*batch=*/4096, /*width=*/256);
+  Trained whole(work);
+  std::vector<at::Tensor> start;
+  for (const NamedTensor& entry : work.model.parameters()) start.push_back(entry.tensor.detach().clone());
+  SplitStep small(work.model, work.loss, whole.updater, {.micro_batch = 1024});
+  const UpdateResult expected = small(work.batch);
+  std::vector<at::Tensor> wanted;
+  for (const NamedTensor& entry : work.model.parameters()) wanted.push_back(entry.tensor.detach().clone());
+  const auto reset = [&] {
+    const c10::NoGradGuard no_grad;
+    size_t i = 0;
+    for (const NamedTensor& entry : work.model.parameters())
+      at::Tensor(entry.tensor.detach()).copy_(start[i++]);
+  };
+  reset();
+  whole.updater.load_state({whole.updater.state().tensors, 0, 0});
+  {
+    const c10::NoGradGuard no_grad;
+    for (const auto& [name, tensor] : whole.updater.shared_state().tensors) at::Tensor(tensor).zero_();
+  }
+  memory::empty_cache();
+  // The whole batch takes about 4096 x 256 x 4 bytes a layer and several of them; a quarter fits.
+  memory::set_tensor_budget(memory::statistics().held + (int64_t{14} << 20));
+  std::vector<AfterRefusal> answers;
+  SplitStep step(
+      work.model, work.loss, whole.updater,
+      {.micro_batch = 4096, .refused = [&](const RefusalEvent& event) { answers.push_back(event.after); }});
+  const UpdateResult result = step(work.batch);
+  memory::set_tensor_budget(std::nullopt);
+  ASSERT_GE(answers.size(), 2U);
+  EXPECT_EQ(answers[0], AfterRefusal::again);
+  EXPECT_EQ(answers[1], AfterRefusal::split);
+  EXPECT_EQ(result.retries, static_cast<int64_t>(answers.size()));
+  EXPECT_GT(result.num_micro_steps, 1);
+  EXPECT_NEAR(result.loss, expected.loss, 1e-6);  // fp32 sums in another order
+  std::vector<at::Tensor> got;
+  for (const NamedTensor& entry : work.model.parameters()) got.push_back(entry.tensor.detach().clone());
+  // AdamW's first update is lr times the gradient's sign; where a gradient is near zero rounding decides.
+  EXPECT_LT(test::relative_distance(test::joined(got), test::joined(wanted)), 1e-4);
+
+  // The next batch is cut small from the start.
+  answers.clear();
+  EXPECT_EQ(step(work.batch).retries, 0);
+}
+
+TEST(Refusal, UnderStopTheSecondRefusalIsThrownOnAndNothingHasChanged) {
+  const Workload work = test::mlp_workload(4096, 256);
+  Trained trained(work);
+  const std::vector<at::Tensor> before = trained.everything();
+  memory::empty_cache();
+  memory::set_tensor_budget(memory::statistics().held + (int64_t{8} << 20));
+  std::vector<AfterRefusal> answers;
+  SplitStep step(work.model, work.loss, trained.updater,
+                 {.micro_batch = 4096,
+                  .on_refusal = OnRefusal::stop,
+                  .refused = [&](const RefusalEvent& event) { answers.push_back(event.after); }});
+  EXPECT_THROW(step(work.batch), c10::OutOfMemoryError);
+  memory::set_tensor_budget(std::nullopt);
+  EXPECT_THAT(answers, testing::ElementsAre(AfterRefusal::again, AfterRefusal::stop));
+  EXPECT_FALSE(test::first_difference(trained.everything(), before).has_value());
+}
+
+TEST(Refusal, OtherExceptionsPassThroughUnchangedAndCostNothing) {
+  const Workload work = test::mlp_workload();
+  Trained trained(work);
+  int calls = 0;
+  Loss failing = work.loss;
+  failing.terms = [&](const Outputs& outputs, const MicroBatch& micro) {
+    if (++calls == 3) throw std::domain_error("mine");
+    return work.loss.terms(outputs, micro);
+  };
+  const std::vector<at::Tensor> before = trained.everything();
+  const int64_t live = memory::statistics().live;
+  SplitStep step(work.model, failing, trained.updater, options_of(work));
+  EXPECT_THROW(step(work.batch), std::domain_error);
+  EXPECT_FALSE(test::first_difference(trained.everything(), before).has_value());
+  EXPECT_EQ(memory::statistics().live, live);
+}
+
+TEST(Refusal, RoomIsMadeOnceASampleAloneIsRefused) {
+  const Workload work = test::mlp_workload(64, 256);
+  Trained trained(work);
+  memory::empty_cache();
+  int asked = 0;
+  SplitStep step(work.model, work.loss, trained.updater,
+                 {.micro_batch = 1, .make_room = [&](const RefusalEvent& event) {
+                    EXPECT_EQ(event.samples, 1);
+                    ++asked;
+                    memory::set_tensor_budget(std::nullopt);
+                    return true;
+                  }});
+  step(work.batch);
+  memory::empty_cache();
+  memory::set_tensor_budget(memory::statistics().held);
+  const UpdateResult result = step(work.batch);
+  memory::set_tensor_budget(std::nullopt);
+  EXPECT_LE(asked, 1);
+  EXPECT_TRUE(result.applied);
+}
+
+}  // namespace
+}  // namespace accrue

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The memory budget, watched from outside the process."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from support import PROGRAM, ProgramTest, records, strict  # noqa: E402
+
+MARGIN = 1.02  # of the budget, as promised
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# Activations that count beside the libraries: 2000 wide, and a batch that is most of the data.
+WIDE = ["--set", "model.hidden=[2000,2000]", "--set", "batch.size=1400", "--set", "optimizer.name=sgd"]
+AUTO = ["--set", "batch.micro_batch=auto"]
+
+
+class Memory(ProgramTest):
+    def peak(self, *words, code=0):
+        """Peak resident bytes of the program as its parent sees it, and what it said on standard error."""
+        with open(self.folder / "err", "w+") as err:
+            process = subprocess.Popen(
+                [PROGRAM, *map(str, words)], cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL, stderr=err
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            err.seek(0)
+            said = err.read()
+        self.assertEqual(process.returncode, code, said)
+        return usage.ru_maxrss * 1024, said
+
+    def least(self, *words):
+        """The smallest budget by the program's own word."""
+        _, said = self.peak("plan", "run.yaml", *words, "--set", "batch.memory=150MiB", code=5)
+        found = re.search(r"set batch.memory to at least ([\d.]+) ([KMG]iB)", said)
+        self.assertIsNotNone(found, said)
+        return int(float(found[1]) * UNITS[found[2]])
+
+    def test_a_run_stays_within_every_budget_and_is_foretold(self):
+        least = self.least(*WIDE, *AUTO)
+        for budget in (least, least + (24 << 20), 1 << 30):
+            peak, _ = self.peak(
+                "train", "run.yaml", *WIDE, *AUTO, "--set", f"batch.memory={budget}", "--set", "train.epochs=4", "--overwrite"
+            )
+            self.assertLess(peak, MARGIN * budget)
+            for record in records(self.folder / "run/metrics.jsonl"):
+                self.assertEqual(record["memory"]["budget_bytes"], budget)
+                self.assertLess(abs(record["memory"]["predicted_bytes"] / peak - 1), 0.05)
+                self.assertEqual(sum(record["micro_sizes"]), record["samples"])
+                self.assertGreater(record["memory"]["categories"]["activations"], 0)
+
+    def test_the_final_weights_do_not_depend_on_the_budget_that_led_to_a_plan(self):
+        budget = self.least(*WIDE, *AUTO) + (8 << 20)
+        self.accrue("train", "run.yaml", *WIDE, *AUTO, "--set", f"batch.memory={budget}", "-q")
+        limited = (self.folder / "run/model.safetensors").read_bytes()
+        micro_batch = max(records(self.folder / "run/metrics.jsonl")[0]["micro_sizes"])
+        self.accrue("train", "run.yaml", *WIDE, "--set", f"batch.micro_batch={micro_batch}", "-q", "--overwrite")
+        self.assertEqual((self.folder / "run/model.safetensors").read_bytes(), limited)
+
+    def test_the_choice_stays_when_a_run_goes_on(self):
+        words = ["run.yaml", *AUTO, "--set", "batch.memory=1GiB", "-q"]
+        self.accrue("train", *words, "--set", "train.epochs=4")
+        whole = (self.folder / "run/model.safetensors").read_bytes()
+        plan = strict((self.folder / "run/run.json").read_text())["memory"]["plan"]
+        self.accrue("train", *words, "--set", "train.epochs=2", "--overwrite", "--fresh")
+        (folder,) = (self.folder / "run/checkpoints").glob("*/plan.json")
+        # As if another choice had been made at the start: the run that goes on keeps to it.
+        chosen = strict(folder.read_text())
+        self.assertEqual(chosen["format"], "accrue-plan/1")
+        self.accrue("train", *words, "--set", "train.epochs=4", "--resume")
+        after = strict((self.folder / "run/run.json").read_text())["memory"]["plan"]
+        self.assertEqual(after["capacity"], chosen["capacity"])
+        if chosen["capacity"] == plan["capacity"]:
+            self.assertEqual((self.folder / "run/model.safetensors").read_bytes(), whole)
+
+    def test_too_small_a_budget_ends_before_anything_is_written(self):
+        _, said = self.peak("train", "run.yaml", *WIDE, "--set", "batch.micro_batch=1400", "--set", "batch.memory=150MiB", code=5)
+        for part in ("set batch.memory to at least", "batch.micro_batch 1 (or auto) saves", "[train.budget_too_small]"):
+            self.assertIn(part, said)
+        self.assertFalse((self.folder / "run").exists())
+        _, said = self.peak("train", "run.yaml", "--set", "batch.memory=20MiB", code=5)
+        self.assertIn("is less than the process takes before its first micro-step", said)
+
+    def test_a_share_is_of_what_the_machine_or_its_cgroup_offers(self):
+        _, said = self.peak("train", "run.yaml", "--set", "batch.memory=50%", "--set", "train.updates=1")
+        self.assertRegex(said, r"memory: [\d.]+ \w+ for the process \(50% of [\d.]+ \w+: (memory of the machine|cgroup v[12] )")
+
+    def test_the_peak_does_not_follow_the_batch(self):
+        peaks = []
+        for size in (64, 512):
+            words = ["--set", f"batch.size={size}", "--set", "batch.micro_batch=64", "--set", "model.hidden=[2000,2000]"]
+            peaks.append(self.peak("train", "run.yaml", *words, "--set", "train.updates=4", "--overwrite")[0])
+        self.assertLess(abs(peaks[1] / peaks[0] - 1), 0.02)
+
+    def test_plan_sets_the_ways_side_by_side(self):
+        out, _ = self.accrue("plan", "run.yaml", *WIDE, *AUTO, "--set", "batch.memory=1GiB")
+        for part in ("micro-batches tried:", "<- chosen", "whole batch", "num_micro_steps 8", "The same in every row: gradients"):
+            self.assertIn(part, out)
+        report = strict(self.accrue("plan", "run.yaml", *WIDE, *AUTO, "--set", "batch.memory=1GiB", "--json")[0])
+        rows = {row["name"]: row for row in report["rows"]}
+        self.assertLess(abs(rows["num_micro_steps 4"]["activations"] / rows["whole batch"]["activations"] - 0.25), 0.02)
+        self.assertEqual(rows["num_micro_steps 4"]["gradients"], rows["whole batch"]["gradients"])
+        self.assertEqual(report["memory"]["budget_bytes"], 1 << 30)
+        self.assertEqual(sum(report["micro_sizes"]), report["batch"])
+
+    def test_choices_are_kept_and_measured_anew_when_asked(self):
+        cache = {"ACCRUE_PLAN_CACHE": str(self.folder / "plans.json")}
+        words = ["plan", "run.yaml", *AUTO, "--set", "batch.memory=1GiB", "--json"]
+        first = strict(self.accrue(*words, **cache)[0])["chosen"]["capacity"]
+        kept = self.folder / "plans.json"
+        text = kept.read_text()
+        changed = re.sub(r'(\\?"capacity\\?":\s*)%d(?=\D)' % first, r"\g<1>7", text)
+        self.assertNotEqual(changed, text)
+        kept.write_text(changed)
+        self.assertEqual(strict(self.accrue(*words, **cache)[0])["chosen"]["capacity"], 7)
+        self.assertNotEqual(strict(self.accrue(*words, "--fresh", **cache)[0])["chosen"]["capacity"], 7)
+
+    def test_without_the_allocator_there_is_no_budget(self):
+        _, said = self.accrue("train", "run.yaml", "--set", "batch.memory=1GiB", code=2, ACCRUE_ALLOCATOR="system")
+        self.assertIn('ACCRUE_ALLOCATOR is "system"', said)
+        _, said = self.accrue("train", "run.yaml", code=2, ACCRUE_ALLOCATOR="jemalloc")
+        self.assertIn('ACCRUE_ALLOCATOR is "jemalloc"', said)
+        self.accrue("train", "run.yaml", "-q", ACCRUE_ALLOCATOR="system")
+        plain = (self.folder / "run/model.safetensors").read_bytes()
+        self.accrue("train", "run.yaml", "-q", "--overwrite")
+        self.assertEqual((self.folder / "run/model.safetensors").read_bytes(), plain)
+
+
+if __name__ == "__main__":
+    unittest.main()
