@@ -46,18 +46,29 @@ std::optional<int64_t> number_of_key(const fs::path& path, std::string_view key)
 struct Version {
   const char* name;
   const char* limit;
+  const char* slow_limit;  ///< above it the group's processes are held up; null: there is no such file
   const char* usage;
   const char* active_files;
   const char* inactive_files;
 };
-constexpr Version kVersion1 = {"cgroup v1", "memory.limit_in_bytes", "memory.usage_in_bytes",
+constexpr Version kVersion1 = {"cgroup v1",         "memory.limit_in_bytes", nullptr, "memory.usage_in_bytes",
                                "total_active_file", "total_inactive_file"};
-constexpr Version kVersion2 = {"cgroup v2", "memory.max", "memory.current", "active_file", "inactive_file"};
+constexpr Version kVersion2 = {"cgroup v2",      "memory.max",  "memory.high",
+                               "memory.current", "active_file", "inactive_file"};
 
-/// What a group's limit leaves, this process's own memory taken as used.
+/// Empty where the file is missing or says that there is none ("max", no number).
+std::optional<int64_t> limit_of(const fs::path& path) {
+  const std::optional<int64_t> limit = number_of_file(path);
+  return limit && *limit < kNoLimit ? limit : std::nullopt;
+}
+
+/// What a group's limits leave, this process's own memory taken as used.
 std::optional<int64_t> left_in(const fs::path& folder, const Version& version) {
-  const std::optional<int64_t> limit = number_of_file(folder / version.limit);  // "max": no number
-  if (!limit || *limit >= kNoLimit) return std::nullopt;
+  std::optional<int64_t> limit = limit_of(folder / version.limit);
+  if (version.slow_limit != nullptr)
+    if (const std::optional<int64_t> slow = limit_of(folder / version.slow_limit))
+      limit = std::min(*slow, limit.value_or(*slow));
+  if (!limit) return std::nullopt;
   const int64_t used = number_of_file(folder / version.usage).value_or(0);
   const int64_t files = number_of_key(folder / "memory.stat", version.active_files).value_or(0) +
                         number_of_key(folder / "memory.stat", version.inactive_files).value_or(0);

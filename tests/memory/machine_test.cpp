@@ -76,6 +76,20 @@ TEST(OfferedMemory, TheTightestOfNestedGroupsCounts) {
   expect_offered(root, 400 + 100, "cgroup v2 /a");
 }
 
+TEST(OfferedMemory, TheSmallerOfAGroupsTwoLimitsCounts) {
+  const MachineRoot root("high");
+  root.write("proc/self/cgroup", "0::/job\n");
+  const auto expect_limit = [&](const std::string& max, const std::string& high, int64_t limit) {
+    root.write_v2("/job", max, 700, 0, 0);
+    root.write("sys/fs/cgroup/job/memory.high", high + "\n");
+    expect_offered(root, limit - 700 + 100, "cgroup v2 /job");
+  };
+  expect_limit(mebi(1000), mebi(900), 900);
+  expect_limit("max", mebi(900), 900);
+  expect_limit(mebi(1000), mebi(1100), 1000);
+  expect_limit(mebi(1000), "max", 1000);
+}
+
 TEST(OfferedMemory, AGroupWithoutALimitDoesNotLower) {
   const MachineRoot root("max");
   root.write("proc/self/cgroup", "0::/job\n");
