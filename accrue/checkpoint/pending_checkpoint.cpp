@@ -34,14 +34,13 @@ void check(const std::error_code& error, const fs::path& path) {
 }
 
 Json sum_of(const fs::path& file) {
-  constexpr size_t kPiece = size_t{1} << 20;  // more than this of a large file is never in the process
   const MappedFile mapped(file.string(), Purpose::checkpoint);
   uint32_t sum = 0;
   for (std::span<const std::byte> rest = mapped.bytes(); !rest.empty();) {
-    const size_t size = std::min(kPiece, rest.size());
-    sum = crc32(rest.first(size), sum);
-    rest = rest.subspan(size);
-    mapped.forget();
+    const std::span<const std::byte> piece = rest.first(std::min(kPieceBytes, rest.size()));
+    sum = crc32(piece, sum);
+    mapped.forget(piece);
+    rest = rest.subspan(piece.size());
   }
   return {{"bytes", mapped.bytes().size()}, {"crc32", sum}};
 }

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -49,9 +50,17 @@ at::ScalarType scalar_type(const TensorView& view, const std::string& path, Purp
        {{"path", path}, {"name", view.name}, {"got", dtype_name(view.dtype)}});
 }
 
-at::Tensor copied(const TensorView& view, at::ScalarType type) {
+/// In pieces, so that file and copy are never both whole in the process.
+at::Tensor copied(const SafetensorsFile& file, const TensorView& view, at::ScalarType type) {
   at::Tensor tensor = at::empty(view.shape, type);
-  if (!view.data.empty()) std::memcpy(tensor.mutable_data_ptr(), view.data.data(), view.data.size());
+  auto* to = static_cast<std::byte*>(tensor.mutable_data_ptr());
+  for (std::span<const std::byte> rest = view.data; !rest.empty();) {
+    const std::span<const std::byte> piece = rest.first(std::min(kPieceBytes, rest.size()));
+    std::memcpy(to, piece.data(), piece.size());
+    file.forget(piece);
+    to += piece.size();
+    rest = rest.subspan(piece.size());
+  }
   return tensor;
 }
 
@@ -70,7 +79,7 @@ NamedTensors map_tensors(const std::string& path, Purpose purpose) {
     const at::ScalarType type = scalar_type(view, path, purpose);
     const auto place = reinterpret_cast<uintptr_t>(view.data.data());
     if (view.data.empty() || place % c10::elementSize(type) != 0) {
-      tensors.add(view.name, copied(view, type));
+      tensors.add(view.name, copied(*file, view, type));
       continue;
     }
     // Nobody writes to it: the const is given back to whoever reads.
@@ -85,7 +94,7 @@ NamedTensors load_tensors(const std::string& path, Purpose purpose) {
   const SafetensorsFile file(path, purpose);
   NamedTensors tensors;
   for (const TensorView& view : file.tensors()) {
-    tensors.add(view.name, copied(view, scalar_type(view, path, purpose)));
+    tensors.add(view.name, copied(file, view, scalar_type(view, path, purpose)));
     memory::keep_within_budget();  // what was read of the file may go
   }
   return tensors;

@@ -57,8 +57,11 @@ void check_length(size_t length, CifarKind kind, const std::string& path) {
                                                                  {"kind", layout.name}});
 }
 
-void check_labels(std::span<const std::byte> bytes, const Layout& layout, const std::string& path) {
-  for (size_t row = 0; row < bytes.size() / layout.row_bytes(); ++row)
+void check_labels(const FileBytes& file, const Layout& layout, const std::string& path) {
+  const std::span<const std::byte> bytes = file.bytes();
+  ForgetBehind behind(file.mapped(), bytes.data());
+  for (size_t row = 0; row < bytes.size() / layout.row_bytes(); ++row) {
+    behind.passed(bytes.data() + row * layout.row_bytes());
     for (size_t place = 0; place < layout.num_labels; ++place) {
       const auto label = std::to_integer<unsigned>(bytes[row * layout.row_bytes() + place]);
       const Label& allowed = layout.labels[place];
@@ -70,6 +73,7 @@ void check_labels(std::span<const std::byte> bytes, const Layout& layout, const 
                                   {"last", allowed.classes - 1},
                                   {"kind", layout.name}});
     }
+  }
 }
 
 }  // namespace
@@ -83,7 +87,7 @@ CifarFile::CifarFile(const std::string& path, CifarKind kind)
   refuse_foreign(file_->text(), path, Purpose::data);
   if (kind_ == CifarKind::automatic) kind_ = kind_from_length(bytes.size(), path);
   check_length(bytes.size(), kind_, path);
-  check_labels(bytes, layout_of(kind_), path);
+  check_labels(*file_, layout_of(kind_), path);
   size_ = static_cast<int64_t>(bytes.size() / layout_of(kind_).row_bytes());
 }
 

@@ -2,6 +2,7 @@
 #include "accrue/formats/csv.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include "accrue/base/messages/formats.h"
@@ -10,17 +11,37 @@
 #include "accrue/formats/utf8.h"
 
 namespace accrue {
+namespace {
 
-// One pass over the text. Errors are thrown at once: behind a wrong quote every later row would be wrong too.
+/// About `kPieceBytes` of a text, cut between two characters where it is UTF-8.
+std::string_view first_piece(std::string_view text) {
+  if (text.size() <= kPieceBytes) return text;
+  size_t size = kPieceBytes;
+  const auto is_inside = [&] { return (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U; };
+  while (is_inside() && size > kPieceBytes - 3) --size;
+  return text.substr(0, is_inside() ? kPieceBytes : size);
+}
+
+}  // namespace
+
+// After two looks at the bytes, one pass over the text. Errors are thrown at once: behind a wrong quote every
+// later row would be wrong too.
 class CsvReader {
  public:
-  CsvReader(std::string_view text, const std::string& path) : rest_(text) { table_.path_ = path; }
+  CsvReader(std::string_view text, const std::string& path, const MappedFile* file)
+      : file_(file), rest_(text) {
+    table_.path_ = path;
+  }
 
   CsvTable read() {
     check_text();
     if (rest_.empty()) fail(message::csv_empty, {{"path", table_.path_}});
     read_header();
-    while (!rest_.empty()) read_row();
+    ForgetBehind behind(file_, rest_.data());
+    while (!rest_.empty()) {
+      read_row();
+      behind.passed(rest_.data());
+    }
     if (table_.lines_.empty()) fail(message::csv_header_only, {{"path", table_.path_}});
     return std::move(table_);
   }
@@ -41,9 +62,19 @@ class CsvReader {
       return 1 + std::count(rest_.begin(), rest_.begin() + static_cast<ptrdiff_t>(place), '\n');
     };
     refuse_foreign(rest_, table_.path_, Purpose::data);
-    const size_t nul = rest_.find('\0');
+    const auto find_in_pieces = [&](const auto& find) {
+      for (size_t begin = 0; begin < rest_.size();) {
+        const std::string_view piece = first_piece(rest_.substr(begin));
+        const size_t place = find(piece);
+        if (place != std::string_view::npos) return begin + place;
+        begin += piece.size();
+        if (file_ != nullptr) file_->forget(std::as_bytes(std::span(piece)));
+      }
+      return std::string_view::npos;
+    };
+    const size_t nul = find_in_pieces([](std::string_view piece) { return piece.find('\0'); });
     if (nul != std::string_view::npos) refuse(message::csv_nul, line_of(nul));
-    const size_t broken = find_broken_utf8(rest_);
+    const size_t broken = find_in_pieces(find_broken_utf8);
     if (broken != std::string_view::npos) refuse(message::csv_broken_utf8, line_of(broken), 0, broken + 1);
     if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
   }
@@ -146,18 +177,19 @@ class CsvReader {
     return false;
   }
 
+  const MappedFile* file_;  // null for a text that is no file's
   std::string_view rest_;
   CsvTable table_;
   int64_t line_ = 1;
 };
 
 CsvTable parse_csv(std::string_view text, const std::string& path) {
-  return CsvReader(text, path).read();
+  return CsvReader(text, path, nullptr).read();
 }
 
 CsvTable read_csv(const std::string& path) {
   const MappedFile file(path, Purpose::data);
-  return parse_csv(file.text(), path);
+  return CsvReader(file.text(), path, &file).read();
 }
 
 std::string quote_csv(std::string_view cell) {

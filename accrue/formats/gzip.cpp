@@ -101,7 +101,9 @@ std::vector<std::byte> unpack_gzip(std::span<const std::byte> packed, size_t lim
 
 FileBytes::FileBytes(const std::string& path, size_t limit)
     : file_(path, Purpose::data), packed_(is_gzip(file_.bytes())) {
-  if (packed_) unpacked_ = unpack_gzip(file_.bytes(), limit, path);
+  if (!packed_) return;
+  unpacked_ = unpack_gzip(file_.bytes(), limit, path);
+  file_.forget(file_.bytes());
 }
 
 }  // namespace accrue

@@ -28,6 +28,8 @@ class FileBytes {
   std::span<const std::byte> bytes() const noexcept {
     return packed_ ? std::span<const std::byte>(unpacked_) : file_.bytes();
   }
+  /// The file behind `bytes()`; null for unpacked bytes.
+  const MappedFile* mapped() const noexcept { return packed_ ? nullptr : &file_; }
   std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes().data()), bytes().size()};
   }

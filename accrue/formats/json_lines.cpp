@@ -56,13 +56,16 @@ nlohmann::ordered_json parse_row(std::string_view text, const std::string& path,
 
 }  // namespace
 
-int64_t read_json_lines(std::string_view text, const std::string& path, const JsonLineReader& read) {
+int64_t read_json_lines(std::string_view text, const std::string& path, const JsonLineReader& read,
+                        const MappedFile* file) {
   refuse_foreign(text, path, Purpose::data);
   if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   LineProblems problems;
   int64_t num_blank = 0;
   int64_t num_lines = 0;
+  ForgetBehind behind(file, text.data());
   while (!text.empty()) {
+    behind.passed(text.data());
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     ++num_lines;

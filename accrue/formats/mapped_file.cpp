@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -58,8 +60,23 @@ MappedFile::MappedFile(const std::string& path, Purpose purpose) {
       [start, size = size_] { ::madvise(start, size, MADV_DONTNEED); });
 }
 
-void MappedFile::forget() const noexcept {
-  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+void MappedFile::forget(std::span<const std::byte> part) const noexcept {
+  if (size_ < kPieceBytes || part.empty()) return;
+  // A page that is read brings pages before it along, but none beyond such a border.
+  constexpr uintptr_t kTogether = uintptr_t{2} << 20;
+  const auto file_start = reinterpret_cast<uintptr_t>(data_);
+  const auto place = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t start = std::max(file_start, place / kTogether * kTogether);
+  ::madvise(const_cast<std::byte*>(data_) + (start - file_start), place + part.size() - start, MADV_DONTNEED);
+}
+
+ForgetBehind::ForgetBehind(const MappedFile* file, const void* start) noexcept
+    : file_(file), start_(static_cast<const std::byte*>(start)) {}
+
+void ForgetBehind::forget_to(const void* place) noexcept {
+  const auto* const end = static_cast<const std::byte*>(place);
+  if (file_ != nullptr) file_->forget({start_, end});
+  start_ = end;
 }
 
 MappedFile::~MappedFile() {

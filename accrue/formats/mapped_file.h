@@ -15,6 +15,10 @@ class PressureHook;
 
 namespace accrue {
 
+/// What a reader of a large file may have in the process before it calls `MappedFile::forget`. A multiple of
+/// every number's size.
+inline constexpr size_t kPieceBytes = size_t{4} << 20;
+
 /// A file's bytes, mapped read-only; they are valid as long as the object lives. Pages that were read leave
 /// the process when memory is short (accrue/memory/pressure.h) and are read again when needed. Not copyable.
 class MappedFile {
@@ -29,13 +33,31 @@ class MappedFile {
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data_), size_}; }
 
-  /// Takes the pages that were read so far out of the process, as when memory is short.
-  void forget() const noexcept;
+  /// Takes the pages of `part`, which lies in `bytes()`, out of the process, as when memory is short, and
+  /// with them neighbours that the system may have brought in. Does nothing for files below `kPieceBytes`.
+  void forget(std::span<const std::byte> part) const noexcept;
 
  private:
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   std::unique_ptr<memory::PressureHook> hook_;
+};
+
+/// Forgets a file behind a reader that goes through it from front to back.
+class ForgetBehind {
+ public:
+  /// Null: nothing is forgotten. `start` is where the reader begins.
+  ForgetBehind(const MappedFile* file, const void* start) noexcept;
+  /// For the reader to call on its way; what is forgotten can be read again.
+  void passed(const void* place) noexcept {
+    if (static_cast<size_t>(static_cast<const std::byte*>(place) - start_) >= kPieceBytes) forget_to(place);
+  }
+
+ private:
+  void forget_to(const void* place) noexcept;
+
+  const MappedFile* file_;
+  const std::byte* start_;
 };
 
 }  // namespace accrue

@@ -72,6 +72,8 @@ class SafetensorsFile {
   /// The tensor called `name`, or null.
   const TensorView* find(std::string_view name) const noexcept;
   const std::map<std::string, std::string>& metadata() const noexcept { return content_.metadata; }
+  /// As MappedFile::forget.
+  void forget(std::span<const std::byte> part) const noexcept { file_.forget(part); }
 
  private:
   MappedFile file_;

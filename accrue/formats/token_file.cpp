@@ -78,15 +78,19 @@ void check_header(std::span<const std::byte> bytes, const KnownHeader& header, T
 
 // The place of the first id that is at least `vocabulary`. Blocks are first looked at without a branch.
 template <typename Id>
-std::optional<int64_t> find_large_id(std::span<const std::byte> bytes, int64_t vocabulary) {
+std::optional<int64_t> find_large_id(const MappedFile& file, std::span<const std::byte> bytes,
+                                     int64_t vocabulary) {
   if (vocabulary > static_cast<int64_t>(std::numeric_limits<Id>::max())) return std::nullopt;
   const auto bound = static_cast<Id>(vocabulary);
   constexpr size_t block = 4096;
   std::array<Id, block> ids;
   const size_t count = bytes.size() / sizeof(Id);
+  ForgetBehind behind(&file, bytes.data());
   for (size_t begin = 0; begin < count; begin += block) {
     const size_t size = std::min(block, count - begin);
-    std::memcpy(ids.data(), bytes.data() + begin * sizeof(Id), size * sizeof(Id));
+    const std::byte* const place = bytes.data() + begin * sizeof(Id);
+    behind.passed(place);
+    std::memcpy(ids.data(), place, size * sizeof(Id));
     std::fill(ids.begin() + static_cast<ptrdiff_t>(size), ids.end(), Id{0});
     Id largest = 0;
     for (const Id id : ids) largest = std::max(largest, id);
@@ -132,8 +136,9 @@ TokenFile::TokenFile(const std::string& path, TokenType type, int64_t vocabulary
     fail(message::token_count, {{"path", path}, {"got", size_}, {"needed", claimed}});
   if (size_ == 0) fail(message::token_empty, {{"path", path}});
   if (vocabulary <= 0) return;
-  const std::optional<int64_t> place = type_ == TokenType::uint16 ? find_large_id<uint16_t>(ids_, vocabulary)
-                                                                  : find_large_id<uint32_t>(ids_, vocabulary);
+  const std::optional<int64_t> place = type_ == TokenType::uint16
+                                           ? find_large_id<uint16_t>(*file_, ids_, vocabulary)
+                                           : find_large_id<uint32_t>(*file_, ids_, vocabulary);
   if (!place) return;
   int64_t id = 0;
   copy(*place, 1, &id);

@@ -187,18 +187,23 @@ class RowReader {
   std::vector<int32_t> mask_;
 };
 
+TokenRows read_rows(std::string_view text, const std::string& path, const TokenRowOptions& options,
+                    const MappedFile* file) {
+  RowReader reader(path, options);
+  const int64_t num_blank_lines = read_json_lines(
+      text, path, [&](int64_t line, const Json& row) { reader.read(line, row); }, file);
+  return reader.finish(num_blank_lines);
+}
+
 }  // namespace
 
 TokenRows read_token_rows(const std::string& path, const TokenRowOptions& options) {
   const MappedFile file(path, Purpose::data);
-  return parse_token_rows(file.text(), path, options);
+  return read_rows(file.text(), path, options, &file);
 }
 
 TokenRows parse_token_rows(std::string_view text, const std::string& path, const TokenRowOptions& options) {
-  RowReader reader(path, options);
-  const int64_t num_blank_lines =
-      read_json_lines(text, path, [&](int64_t line, const Json& row) { reader.read(line, row); });
-  return reader.finish(num_blank_lines);
+  return read_rows(text, path, options, nullptr);
 }
 
 }  // namespace accrue

@@ -13,6 +13,7 @@
 #include "tests/formats/bad_files.h"
 #include "tests/support/errors.h"
 #include "tests/support/files.h"
+#include "tests/support/resident.h"
 
 namespace accrue {
 namespace {
@@ -44,6 +45,15 @@ TEST(TensorFile, EveryTypeComesBackToTheBit) {
   EXPECT_EQ(read.size(), tensors.size());
   for (const auto& [name, tensor] : tensors) EXPECT_TRUE(same_bits(tensor, read[name])) << name;
   EXPECT_EQ(SafetensorsFile(path, Purpose::model).metadata().at("update"), "3");
+}
+
+TEST(TensorFile, LoadingKeepsNoSecondCopyOfALargeTensorInTheProcess) {
+  const std::string path = test::fresh_folder() + "/a.safetensors";
+  save_tensors(path, {{"a", at::arange(int64_t{16} << 20, at::kFloat)}});
+  const test::ResidentGrowth growth;
+  const NamedTensors read = load_tensors(path, Purpose::model);
+  EXPECT_LT(growth.mebibytes(), 64 + 16);  // the tensor of 64 MiB and pieces of 4 MiB of the file
+  EXPECT_TRUE(at::equal(read["a"], at::arange(int64_t{16} << 20, at::kFloat)));
 }
 
 TEST(TensorFile, LoadedTensorsOwnTheirMemory) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "accrue/formats/utf8.h"
 #include "tests/formats/bad_files.h"
 #include "tests/support/errors.h"
 #include "tests/support/files.h"
+#include "tests/support/resident.h"
 
 namespace accrue {
 namespace {
@@ -19,6 +21,33 @@ Rows rows_of(const CsvTable& table) {
     for (size_t column = 0; column < table.columns().size(); ++column)
       rows[row].emplace_back(table.cell(static_cast<int64_t>(row), column));
   return rows;
+}
+
+TEST(Csv, ReadingKeepsLittleOfALargeFileInTheProcess) {
+  // Blank lines are most of it, so that the table is small.
+  std::string text = "a\n";
+  text.append(size_t{64} << 20, '\n');
+  const std::string path = test::write_file(test::fresh_folder() + "/f.csv", text + "1\n");
+  const test::ResidentGrowth growth;
+  EXPECT_EQ(read_csv(path).num_rows(), 1);
+  EXPECT_LT(growth.mebibytes(), 16);  // pieces of 4 MiB, of a file of 64
+}
+
+TEST(Csv, CharactersAtThePiecesOfALargeFileAreWhole) {
+  for (const std::string end : {"\xF0\x9F\x98\x80", "\xE2\x82\xAC", "\xC3\xA9", "\xF0\x9F\x98",
+                                "\x80\x80\x80\x80", "\xF0\x9F\x98\x80\x80", "\xE2\x82\xAC\x80"})
+    for (size_t start = (size_t{4} << 20) - 4; start <= size_t{4} << 20; ++start) {
+      std::string text = "a\n" + std::string(start - 2, '\n');
+      const std::string whole = text + end + "\n1\n";
+      const size_t broken = find_broken_utf8(whole);
+      if (broken == std::string::npos) {
+        EXPECT_EQ(parse_csv(whole, "f").num_rows(), 2) << start;
+        continue;
+      }
+      const std::string message = "f:" + std::to_string(start) + ": is not valid UTF-8 at byte " +
+                                  std::to_string(broken + 1) + " of the file; save it as UTF-8";
+      EXPECT_ERROR(parse_csv(whole, "f"), DataError, message);
+    }
 }
 
 TEST(Csv, ReadsCellsAsWritten) {

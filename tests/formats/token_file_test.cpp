@@ -44,6 +44,17 @@ TEST_F(TokenFileTest, AHeaderDecides) {
   EXPECT_EQ(tokens_of(wide), (std::vector<int64_t>{5, 128000}));
 }
 
+TEST_F(TokenFileTest, CheckingIdsKeepsLittleOfTheFileInTheProcess) {
+  std::string bytes(size_t{64} << 20, '\1');
+  for (size_t i = 1; i < bytes.size(); i += 2) bytes[i] = '\0';
+  bytes.back() = '\1';  // the last id alone is 257
+  const std::string path = write(bytes);
+  const test::ResidentGrowth growth;
+  const TokenFile file(path, TokenType::uint16, 258);
+  EXPECT_THROW(TokenFile(path, TokenType::uint16, 257), DataError);
+  EXPECT_LT(growth.mebibytes(), 16);  // pieces of 4 MiB, of a file of 64
+}
+
 TEST_F(TokenFileTest, CopiesAnyPart) {
   const TokenFile file(write(test::numbers_bytes({1, 2, 3, 0xFFFFFFFF, 5}, 4)), TokenType::uint32, 0);
   std::vector<int64_t> part(2);
