@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <numeric>
-#include <optional>
+#include <utility>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/evaluate.h"
@@ -39,29 +40,6 @@ Outputs widened(const Outputs& outputs) {
   return wide;
 }
 
-struct Forward {
-  MicroBatch micro;
-  Outputs outputs;
-  LossTerms terms;
-};
-
-/// Empty where memory was refused to more than one sample.
-std::optional<Forward> run_forward(const Model& model, const Loss& loss, const Data& data,
-                                   const std::vector<int64_t>& ids, const EvalOptions& options) {
-  const int64_t refusals_before = memory::statistics().num_refusals;
-  try {
-    const MicroBatch micro = as_model_takes(model, MicroBatch(data.gather(ids), ids));
-    Outputs outputs = model.forward(micro);
-    if (options.float64_outputs) outputs = widened(outputs);
-    LossTerms terms = loss.terms(outputs, micro);
-    check_terms(terms);
-    return Forward{micro, std::move(outputs), std::move(terms)};
-  } catch (...) {
-    if (ids.size() == 1 || !memory::is_refusal(std::current_exception(), refusals_before)) throw;
-  }
-  return std::nullopt;
-}
-
 void add_terms(std::vector<TermSum>& sums, const LossTerms& terms) {
   for (const LossTerm& term : terms) {
     auto place =
@@ -72,6 +50,39 @@ void add_terms(std::vector<TermSum>& sums, const LossTerms& terms) {
     if (term.counts()) place->sum += term.sum.item<double>();
     place->weight += term.weight;
   }
+}
+
+/// What the samples so far give.
+struct Sums {
+  std::vector<TermSum> terms;
+  std::vector<std::unique_ptr<MetricSums>> metrics;
+
+  Sums copy() const {
+    Sums copied{terms, {}};
+    for (const auto& sums : metrics) copied.metrics.push_back(sums->clone());
+    return copied;
+  }
+};
+
+/// False where memory was refused to more than one sample; then `sums` is as it was.
+bool add_batch(Sums& sums, const Model& model, const Loss& loss, const Data& data,
+               const std::vector<int64_t>& ids, const EvalOptions& options) {
+  const int64_t refusals_before = memory::statistics().num_refusals;
+  try {
+    Sums more = sums.copy();
+    const MicroBatch micro = as_model_takes(model, MicroBatch(data.gather(ids), ids));
+    Outputs outputs = model.forward(micro);
+    if (options.float64_outputs) outputs = widened(outputs);
+    const LossTerms terms = loss.terms(outputs, micro);
+    check_terms(terms);
+    add_terms(more.terms, terms);
+    for (const auto& metric : more.metrics) metric->add(outputs, micro);
+    sums = std::move(more);
+    return true;
+  } catch (...) {
+    if (ids.size() == 1 || !memory::is_refusal(std::current_exception(), refusals_before)) throw;
+  }
+  return false;
 }
 
 }  // namespace
@@ -87,29 +98,29 @@ EvalResult evaluate(const Model& model, const Loss& loss, std::span<const Metric
   const c10::NoGradGuard no_grad;
   const GeneratorScope generator;
   const EvaluationMode mode(model);
-  std::vector<std::unique_ptr<MetricSums>> sums;
-  for (const Metric& metric : metrics) sums.push_back(metric.open());
+  Sums sums;
+  for (const Metric& metric : metrics) sums.metrics.push_back(metric.open());
 
   EvalResult result;
   result.samples = samples;
   int64_t batch_size = options.batch_size;
   for (int64_t first = 0; first < samples;) {
+    if (memory::budget()) memory::keep_within_budget();
     std::vector<int64_t> ids(static_cast<size_t>(std::min(batch_size, samples - first)));
     std::iota(ids.begin(), ids.end(), first);
-    const std::optional<Forward> part = run_forward(model, loss, data, ids, options);
-    if (!part) {
-      memory::empty_cache();
-      batch_size = (static_cast<int64_t>(ids.size()) + 1) / 2;
+    if (add_batch(sums, model, loss, data, ids, options)) {
+      first += static_cast<int64_t>(ids.size());
       continue;
     }
-    first += static_cast<int64_t>(ids.size());
-    add_terms(result.terms, part->terms);
-    for (const auto& sum : sums) sum->add(part->outputs, part->micro);
+    memory::empty_cache();
+    batch_size = (static_cast<int64_t>(ids.size()) + 1) / 2;
   }
 
+  result.terms = std::move(sums.terms);
   result.loss = loss_of(result.terms);
   result.weight = result.terms.front().weight;
-  for (size_t i = 0; i < sums.size(); ++i) result.metrics.emplace_back(metrics[i].name, sums[i]->value());
+  for (size_t i = 0; i < metrics.size(); ++i)
+    result.metrics.emplace_back(metrics[i].name, sums.metrics[i]->value());
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "accrue/base/error.h"
@@ -42,6 +43,7 @@ class MeanError : public MetricSums {
     sum_ += (squared_ ? error.square() : error.abs()).sum().item<double>();
     count_ += static_cast<double>(error.numel());
   }
+  std::unique_ptr<MetricSums> clone() const override { return std::make_unique<MeanError>(*this); }
   double value() const override { return squared_ ? std::sqrt(sum_ / count_) : sum_ / count_; }
 
  private:
@@ -67,11 +69,13 @@ class R2 : public MetricSums {
     }
     const at::Tensor error = output.sub(target);
     const at::Tensor moved = target.sub(origin_);
-    errors_ += error.square().sum(0, /*keepdim=*/true);
-    sums_ += moved.sum(0, /*keepdim=*/true);
-    squares_ += moved.square().sum(0, /*keepdim=*/true);
+    // Not in place: clones share the tensors.
+    errors_ = errors_.add(error.square().sum(0, /*keepdim=*/true));
+    sums_ = sums_.add(moved.sum(0, /*keepdim=*/true));
+    squares_ = squares_.add(moved.square().sum(0, /*keepdim=*/true));
     count_ += static_cast<double>(target.size(0));
   }
+  std::unique_ptr<MetricSums> clone() const override { return std::make_unique<R2>(*this); }
 
   double value() const override {
     const at::Tensor deviations = squares_.sub(sums_.square().div(count_)).contiguous();
@@ -128,6 +132,7 @@ class Accuracy : public MetricSums {
     const at::Tensor chosen = one_logit ? rows.squeeze(1).gt(0).to(at::kLong) : rows.argmax(1);
     share_.add(chosen.eq(target), rows, target.ne(kIgnoredLabel));
   }
+  std::unique_ptr<MetricSums> clone() const override { return std::make_unique<Accuracy>(*this); }
   double value() const override { return share_.value(); }
 
  private:
@@ -149,6 +154,7 @@ class Top5 : public MetricSums {
     const at::Tensor ahead = rows.gt(own).logical_or(rows.eq(own).logical_and(before)).sum(1);
     share_.add(ahead.lt(5).logical_and(place.squeeze(1).eq(target)), rows, target.ne(kIgnoredLabel));
   }
+  std::unique_ptr<MetricSums> clone() const override { return std::make_unique<Top5>(*this); }
   double value() const override { return share_.value(); }
 
  private:

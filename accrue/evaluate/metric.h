@@ -15,6 +15,8 @@ class MetricSums {
  public:
   virtual ~MetricSums() = default;
   virtual void add(const Outputs& outputs, const MicroBatch& micro) = 0;
+  /// Sums that are added to without changing these: a batch that is refused memory half way counts nowhere.
+  virtual std::unique_ptr<MetricSums> clone() const = 0;
   /// The metric over everything added; NaN where it is not defined.
   virtual double value() const = 0;
 };

@@ -2,6 +2,7 @@
 #include <ATen/ops/ones_like.h>
 
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "accrue/base/error.h"
@@ -53,6 +54,7 @@ class Perplexity : public MetricSums {
     sum_ += term.sum.item<double>();
     weight_ += term.weight;
   }
+  std::unique_ptr<MetricSums> clone() const override { return std::make_unique<Perplexity>(*this); }
   double value() const override { return std::exp(sum_ / weight_); }
 
  private:
@@ -70,6 +72,7 @@ class TokenAccuracy : public MetricSums {
     const at::Tensor right = logits.argmax(1).eq(targets);
     share_.add(right, logits, at::ones_like(right));
   }
+  std::unique_ptr<MetricSums> clone() const override { return std::make_unique<TokenAccuracy>(*this); }
   double value() const override { return share_.value(); }
 
  private:

@@ -9,6 +9,7 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -18,8 +19,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 
+#include "accrue/memory/allocator.h"
+#include "accrue/memory/pressure.h"
+#include "accrue/memory/resident.h"
 #include "accrue/microstep/losses.h"
 #include "accrue/microstep/module_adapter.h"
 #include "accrue/update/updater.h"
@@ -242,6 +247,58 @@ TEST(Evaluate, ATermWithoutWeightIsLeftOutAsInTraining) {
                   }};
   const Rows data(at::tensor({1.0, 2.0, 3.0, 4.0}), at::tensor({1, 1, 0, 0}, at::kLong));
   EXPECT_EQ(evaluate(model, loss, {}, data, {.batch_size = 2}).loss, 1.5);
+}
+
+/// Counts rows; more than `most` of them are refused memory, the sums half changed.
+class RefusedRows : public MetricSums {
+ public:
+  explicit RefusedRows(int64_t most) : most_(most) {}
+  void add(const Outputs& outputs, const MicroBatch& /*micro*/) override {
+    rows_ += outputs.tensor().size(0);
+    if (outputs.tensor().size(0) > most_) TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory");
+  }
+  std::unique_ptr<MetricSums> clone() const override { return std::make_unique<RefusedRows>(*this); }
+  double value() const override { return static_cast<double>(rows_); }
+
+ private:
+  int64_t most_;
+  int64_t rows_ = 0;
+};
+
+TEST(Evaluate, WhatAMetricIsRefusedCountsOnce) {
+  Model model;
+  model.forward = [](const MicroBatch& micro) { return Outputs(micro["x"]); };
+  model.parameters = [] { return std::vector<NamedTensor>{}; };
+  const Rows data(at::randint(0, 9, {11, 2}).to(at::kFloat), at::randint(0, 9, {11, 2}).to(at::kFloat));
+  const auto run = [&](int64_t most, int64_t batch_size) {
+    const Metric metrics[] = {metric::mae(), metric::r2(), {.name = "rows", .open = [most] {
+                                                              return std::make_unique<RefusedRows>(most);
+                                                            }}};
+    return evaluate(model, mse_loss(), metrics, data, {.batch_size = batch_size});
+  };
+  const EvalResult plain = run(/*most=*/2, /*batch_size=*/2);
+  const EvalResult refused = run(/*most=*/2, /*batch_size=*/8);  // 8, 4, then 2 rows
+  EXPECT_EQ(refused.loss, plain.loss);
+  EXPECT_EQ(refused.weight, plain.weight);
+  EXPECT_EQ(refused.metrics, plain.metrics);
+  EXPECT_EQ(refused.metrics.back().second, 11);
+  EXPECT_THROW(run(/*most=*/0, /*batch_size=*/8), c10::OutOfMemoryError);
+}
+
+TEST(Evaluate, KeepsWithinTheBudgetOnceABatch) {
+  if (!memory::resident_bytes()) GTEST_SKIP() << "this system does not tell";
+  Model model;
+  model.forward = [](const MicroBatch& micro) { return Outputs(micro["x"]); };
+  model.parameters = [] { return std::vector<NamedTensor>{}; };
+  const Rows data(at::zeros({6, 1}), at::zeros({6, 1}));
+  int calls = 0;
+  const memory::PressureHook hook([&calls] { ++calls; });
+  memory::set_budget(1);
+  evaluate(model, mse_loss(), {}, data, {.batch_size = 2});
+  memory::set_budget({});
+  EXPECT_EQ(calls, 3);
+  evaluate(model, mse_loss(), {}, data, {.batch_size = 2});
+  EXPECT_EQ(calls, 3);
 }
 
 TEST(Evaluate, RefusesWhatGivesNoResult) {
