@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
+#include <c10/core/CPUAllocator.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -447,6 +448,50 @@ TEST(Recompute, AFailureInTheSecondRunLeavesEverythingAsItWas) {
   EXPECT_FALSE(gradients.flats()[0].any().item<bool>());
   window.add({{.sum = test::weighed(recompute(segment, x)), .weight = 1}});
   EXPECT_TRUE(gradients.flats()[0].any().item<bool>());
+}
+
+/// An allocator that refuses everything from a sign on.
+struct Refusing : c10::Allocator {
+  at::DataPtr allocate(size_t bytes) override {
+    TORCH_CHECK_WITH(OutOfMemoryError, !refuses, "no memory");
+    return outer->allocate(bytes);
+  }
+  at::DeleterFnPtr raw_deleter() const override { return outer->raw_deleter(); }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    outer->copy_data(to, from, bytes);
+  }
+
+  c10::Allocator* outer = c10::GetCPUAllocator();
+  bool refuses = false;
+};
+
+TEST(Recompute, PuttingBuffersBackAsksForNoMemory) {
+  static Refusing allocator;
+  c10::SetCPUAllocator(&allocator, /*priority=*/255);
+  const Part part(0);
+  const at::Tensor whole = at::zeros({300});
+  const at::Tensor crossed = at::zeros({90, 80}).t();
+  const at::Tensor strided = at::zeros({70, 4}).select(1, 2);
+  const at::Tensor expanded = at::ones({1}).expand({5});
+  const at::Tensor empty = at::zeros({0, 3});
+  int runs = 0;
+  const Segment segment = {[&](const at::Tensor& x) {
+                             const at::Tensor y = part(x);
+                             for (const at::Tensor& buffer : {whole, crossed, strided}) buffer.add_(1);
+                             if (++runs == 2) {
+                               allocator.refuses = true;
+                               static_cast<void>(at::empty({1}));
+                             }
+                             return y;
+                           },
+                           part.parameters,
+                           {whole, crossed, strided, expanded, empty}};
+  const at::Tensor sum = test::weighed(recompute(segment, test::numbers({5, 6}, 3, at::kFloat)));
+  EXPECT_THROW(torch::autograd::backward({sum}, {}), c10::OutOfMemoryError);
+  allocator.refuses = false;
+  c10::SetCPUAllocator(allocator.outer, /*priority=*/255);
+  EXPECT_EQ(runs, 2);
+  for (const at::Tensor& buffer : {whole, crossed, strided}) EXPECT_TRUE(buffer.eq(1).all().item<bool>());
 }
 
 TEST(Recompute, TheSecondRunHasTheAutocastOfTheFirst) {
