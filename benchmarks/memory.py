@@ -48,7 +48,7 @@ def run(command, folder):
 def smallest_budget(program, workload, folder):
     """What the program itself says is the least: it is asked with a budget that cannot do."""
     budget = 1 << 27
-    for _ in range(4):
+    for _ in range(12):
         code, _, err, _ = run([program, "plan", *WORKLOADS[workload], *COMMON, "--set", f"batch.memory={budget}"], folder)
         if code == 0:
             return budget
@@ -60,7 +60,7 @@ def smallest_budget(program, workload, folder):
         # The process or the model alone is larger: the message has that size, and a micro-step comes on top.
         told = re.search(r"\(([\d.]+) ([KMG]?i?B) with code|more than ([\d.]+) ([KMG]?i?B)", err)
         size = float(told[1] or told[3]) * UNITS[told[2] or told[4]]
-        budget = int(size * 1.1)
+        budget = int(size * 1.15)
     sys.exit(f"{workload}: no smallest budget found\n{err}")
 
 

@@ -7,6 +7,8 @@
 #include "accrue/base/messages/cli.h"
 #include "accrue/batch/batcher.h"
 #include "accrue/config/print.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/memory/machine.h"
 #include "accrue/microstep/batch_norm.h"
 #include "accrue/train/plan_table.h"
 #include "cli/commands.h"
@@ -58,6 +60,10 @@ config::Loaded load(const Arguments& arguments) {
 int plan(const Arguments& arguments) {
   Session session = build(load(arguments), "", arguments.fresh);
   const Batch batch = session.first_batch();
+  // Nothing is run here that the machine does not have the memory for.
+  if (!session.budget && memory::is_installed()) {
+    if (const auto offered = memory::offered_memory()) memory::set_budget(offered->bytes);
+  }
   prepare(session, batch);
   Planner& planner = *session.planner;
   if (!planner.is_prepared()) planner.prepare(batch);

@@ -162,6 +162,7 @@ Session build(config::Loaded loaded, const std::string& transform_json, bool mea
 void prepare(Session& session, const Batch& batch, const std::string& plan_json) {
   if (!plan_json.empty()) {
     session.planner->restore(plan_json);
+    session.planner->warn_of_smaller_budget();
   } else if (session.run().plan.micro_batch == 0 || session.budget) {
     session.planner->prepare(batch);
   }

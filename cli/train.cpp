@@ -86,9 +86,7 @@ int dry_run(Session& session, Sampler sampler, Console& console, bool json) {
     console.message("dry run: nothing is left to do, the run has ended");
     return 0;
   }
-  SplitStep step(
-      session.model, session.objective.loss, *session.updater,
-      {.micro_batch = batch->size(), .reduction = session.reduction(), .seed = session.run().seed});
+  SplitStep step(session.model, session.objective.loss, *session.updater, split_options(session, console));
   const Stopwatch total;
   const UpdateResult result = step(*batch, session.planner->plan(*batch));
   Record record = make_record(result, total.seconds());

@@ -3,17 +3,69 @@
 
 #include <algorithm>
 
+#include "accrue/base/error.h"
+#include "accrue/base/messages/cli.h"
+#include "accrue/base/units.h"
 #include "accrue/checkpoint/checkpoint.h"
 #include "accrue/config/print.h"
 #include "accrue/config/words.h"
 #include "accrue/evaluate/evaluate.h"
+#include "accrue/memory/allocator.h"
 
 namespace accrue::cli {
 namespace {
 
 constexpr size_t kMostRecords = 100'000;
 
+std::string answer_text(AfterRefusal after) {
+  switch (after) {
+    case AfterRefusal::again:
+      return "again with the same plan";
+    case AfterRefusal::split:
+      return "cut in two, and smaller ones from here on";
+    case AfterRefusal::made_room:
+      return "again with all parts of the model recomputed, from here on";
+    case AfterRefusal::stop:
+      break;
+  }
+  return "nothing is left to try";
+}
+
+/// Lets the planner learn and says what is done; throws BudgetError where nothing is.
+void tell(Session& session, Console& console, const RefusalEvent& event) {
+  session.planner->refused(event);
+  const std::string group =
+      event.group ? "a micro-batch of " + std::to_string(event.samples) : std::string("the update itself");
+  if (event.after == AfterRefusal::stop) {
+    const std::optional<memory::Refusal> refusal = memory::last_refusal();
+    const int64_t needed = refusal ? refusal->outside + refusal->held + refusal->asked : 0;
+    fail(message::refused_for_good,
+         {{"update", event.update},
+          {"group", group},
+          {"what", event.what},
+          {"policy", config::word_of(session.run().on_refusal)},
+          {"needed", needed > 0 ? "more than " + format_bytes(static_cast<uint64_t>(needed)) : "more"}});
+  }
+  console.message("update " + std::to_string(event.update) + ": memory was refused to " + group + " (" +
+                  event.what + "): " + answer_text(event.after));
+}
+
 }  // namespace
+
+SplitOptions split_options(Session& session, Console& console) {
+  const config::Run& run = session.run();
+  return {.micro_batch = run.plan.micro_batch > 0 ? run.plan.micro_batch : run.batch.size,
+          .reduction = session.reduction(),
+          .seed = run.seed,
+          .on_micro_step =
+              [&](const MicroStepEvent& event) {
+                session.planner->observe(event.cost);
+                console.micro_step(event.micro_step, event.num_micro_steps, event.added != Added::added);
+              },
+          .on_refusal = run.on_refusal,
+          .refused = [&](const RefusalEvent& event) { tell(session, console, event); },
+          .make_room = [&](const RefusalEvent&) { return session.planner->make_room(); }};
+}
 
 Training::Training(Session& session, Sampler sampler, const TrainingState* resumed, Console& console)
     : session_(session),
@@ -32,20 +84,8 @@ Training::Training(Session& session, Sampler sampler, const TrainingState* resum
 }
 
 LoopEnd Training::run(const InterruptGuard& interrupt) {
-  SplitStep step(
-      session_.model, session_.objective.loss, *session_.updater,
-      {.micro_batch =
-           session_.run().plan.micro_batch > 0 ? session_.run().plan.micro_batch : session_.run().batch.size,
-       .reduction = session_.reduction(),
-       .seed = session_.run().seed,
-       .on_micro_step =
-           [this](const MicroStepEvent& event) {
-             session_.planner->observe(event.cost);
-             console_.micro_step(event.micro_step, event.num_micro_steps, event.added != Added::added);
-           },
-       .on_refusal = session_.run().on_refusal,
-       .refused = [this](const RefusalEvent& event) { tell(event); },
-       .make_room = [this](const RefusalEvent&) { return session_.planner->make_room(); }});
+  SplitStep step(session_.model, session_.objective.loss, *session_.updater,
+                 split_options(session_, console_));
   LoopHooks hooks;
   hooks.report = [this](const Record& record) { report(record); };
   if (session_.data.valid) {
@@ -62,29 +102,6 @@ LoopEnd Training::run(const InterruptGuard& interrupt) {
       .predict = [this](const Plan& plan,
                         const Batch& batch) { return session_.planner->ledger(plan, batch); }};
   return run_loop(batcher_, step, *session_.updater, options, hooks);
-}
-
-void Training::tell(const RefusalEvent& event) {
-  session_.planner->refused(event);
-  std::string text = "update " + std::to_string(event.update) + ": memory was refused";
-  if (event.group) text += " to a micro-batch of " + std::to_string(event.samples);
-  text += " (" + event.what + "): ";
-  switch (event.after) {
-    case AfterRefusal::again:
-      text += "again with the same plan";
-      break;
-    case AfterRefusal::split:
-      text += "cut in two, and smaller ones from here on";
-      break;
-    case AfterRefusal::made_room:
-      text += "again with all parts of the model recomputed, from here on";
-      break;
-    case AfterRefusal::stop:
-      text += "nothing is left to try under batch.on_refusal " +
-              std::string(config::word_of(session_.run().on_refusal));
-      break;
-  }
-  console_.message(text);
 }
 
 RunSummary Training::summary(bool interrupted) const {

@@ -17,6 +17,9 @@
 
 namespace accrue::cli {
 
+/// How updates of this session are made: refusals are said, and the planner learns.
+SplitOptions split_options(Session& session, Console& console);
+
 /// A run under way: what the loop's hooks share.
 class Training {
  public:
@@ -35,7 +38,6 @@ class Training {
 
  private:
   void report(const Record& record);
-  void tell(const RefusalEvent& event);
   /// True for a new best.
   bool evaluate(int64_t update, int64_t epoch);
   EvalRecord measure(int64_t update, int64_t epoch, const char* weights);

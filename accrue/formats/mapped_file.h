@@ -17,7 +17,7 @@ namespace accrue {
 
 /// What a reader of a large file may have in the process before it calls `MappedFile::forget`. A multiple of
 /// every number's size.
-inline constexpr size_t kPieceBytes = size_t{4} << 20;
+inline constexpr size_t kPieceBytes = size_t{1} << 20;
 
 /// A file's bytes, mapped read-only; they are valid as long as the object lives. Pages that were read leave
 /// the process when memory is short (accrue/memory/pressure.h) and are read again when needed. Not copyable.

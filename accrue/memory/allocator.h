@@ -48,6 +48,7 @@ std::optional<int64_t> budget() noexcept;
 /// All in bytes but the counts. Zero where nothing is installed.
 struct Statistics {
   int64_t live = 0;       ///< asked for and not given back
+  int64_t live_data = 0;  ///< of them, what was asked for in Phase::data: batches that were gathered
   int64_t peak_live = 0;  ///< since `reset_peaks`
   int64_t held = 0;       ///< taken from the system: live blocks, their rounding, and kept free blocks
   int64_t peak_held = 0;
@@ -72,7 +73,7 @@ int64_t keep_within_budget() noexcept;
 /// Peaks of a stretch of work, beside those of `statistics`: of all threads, since `start_lap`. There is one
 /// lap at a time in a process; SplitStep starts one a micro-step.
 struct Lap {
-  int64_t peak_live = 0;
+  int64_t peak_live = 0;  ///< without `live_data`, so that batches gathered meanwhile do not count
   int64_t peak_held = 0;
 };
 void start_lap() noexcept;

@@ -13,6 +13,7 @@ struct alignas(64) Pool::Header {
   int64_t bytes;
   Slabs::Slab* slab;  // null: a range of the arena
   bool mark;
+  bool is_data;  // taken in Phase::data
 
   static Header* of(void* start) { return static_cast<Header*>(start) - 1; }
 };
@@ -45,7 +46,9 @@ void* Pool::take(int64_t bytes, Phase phase) noexcept {
   const int64_t live = live_.load(std::memory_order_relaxed) + bytes;
   live_.store(live, std::memory_order_relaxed);
   peak_live_ = std::max(peak_live_, live);
-  lap_.peak_live = std::max(lap_.peak_live, live);
+  header->is_data = phase == Phase::data;
+  if (header->is_data) live_data_ += bytes;
+  lap_.peak_live = std::max(lap_.peak_live, live - live_data_);
   raise_to(peak_live_in_[static_cast<size_t>(phase)], live);
   return header + 1;
 }
@@ -55,7 +58,7 @@ Pool::Header* Pool::block(int64_t bytes, Lock& lock) noexcept {
   if (bytes > INT64_MAX - Arena::kChunk) bytes = INT64_MAX - Arena::kChunk;  // refused below
   if (bytes + kHeader > Slabs::kLargest) {
     std::byte* const start = range(bytes + kHeader, lock);
-    return start == nullptr ? nullptr : new (start) Header{bytes, nullptr, false};
+    return start == nullptr ? nullptr : new (start) Header{bytes, nullptr, false, false};
   }
   const int size_class = Slabs::class_of(bytes + kHeader);
   Slabs::Block block = slabs_.take(size_class);
@@ -65,7 +68,7 @@ Pool::Header* Pool::block(int64_t bytes, Lock& lock) noexcept {
     slabs_.add(size_class, slab);
     block = slabs_.take(size_class);
   }
-  return new (block.start) Header{bytes, block.slab, false};
+  return new (block.start) Header{bytes, block.slab, false, false};
 }
 
 std::byte* Pool::range(int64_t bytes, Lock& lock) noexcept {
@@ -150,6 +153,7 @@ void Pool::give(void* start) noexcept {
   Header* const header = Header::of(start);
   const std::lock_guard lock(mutex_);
   live_.store(live_.load(std::memory_order_relaxed) - header->bytes, std::memory_order_relaxed);
+  if (header->is_data) live_data_ -= header->bytes;
   std::byte* memory = reinterpret_cast<std::byte*>(header);
   if (header->slab != nullptr) memory = slabs_.give(memory, header->slab);
   if (memory != nullptr) arena_.give(memory);
@@ -187,6 +191,7 @@ Statistics Pool::statistics() const noexcept {
   const std::lock_guard lock(mutex_);
   Statistics statistics;
   statistics.live = live_.load(std::memory_order_relaxed);
+  statistics.live_data = live_data_;
   statistics.peak_live = peak_live_;
   statistics.held = arena_.held();
   statistics.peak_held = peak_held_;
@@ -201,7 +206,7 @@ Statistics Pool::statistics() const noexcept {
 
 void Pool::start_lap() noexcept {
   const Lock lock(mutex_);
-  lap_ = {live_.load(std::memory_order_relaxed), arena_.held()};
+  lap_ = {live_.load(std::memory_order_relaxed) - live_data_, arena_.held()};
 }
 
 Lap Pool::lap() const noexcept {

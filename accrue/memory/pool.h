@@ -86,6 +86,7 @@ class Pool {
   int64_t peak_live_ = 0;
   int64_t peak_held_ = 0;
   Lap lap_ = {};
+  int64_t live_data_ = 0;
   int64_t scratch_ = 0;  // anonymous bytes outside, the most seen
   int64_t files_ = 0;    // bytes of mapped files, when last looked
   int64_t num_allocations_ = 0;

@@ -38,10 +38,11 @@ at::Tensor Segments::run(size_t number, const std::function<at::Tensor(const at:
     const int64_t before = memory::statistics().live;
     const Stopwatch watch;
     at::Tensor output = forward(in);
-    info.seconds = watch.seconds();
-    if (!c10::GradMode::is_enabled() || before == 0) return output;
-    const int64_t grown = memory::statistics().live - before;
-    info.kept_bytes = std::max<int64_t>(grown - static_cast<int64_t>(output.nbytes()), 0);
+    const double seconds = watch.seconds();
+    if (!c10::GradMode::is_enabled()) return output;
+    const int64_t grown = memory::statistics().live - before - static_cast<int64_t>(output.nbytes());
+    info.seconds = std::max(info.seconds, seconds);
+    if (before > 0) info.kept_bytes = std::max(info.kept_bytes, grown);
     return output;
   };
   return entry.info.is_recomputed ? recompute({measured, entry.parameters, entry.buffers}, x) : measured(x);
@@ -57,7 +58,10 @@ void Segments::install(Model& model) const {
     if (marks.size() != shared->entries.size()) {
       fail(message::nn_recompute_count, {{"got", marks.size()}, {"needed", shared->entries.size()}});
     }
-    for (size_t i = 0; i < marks.size(); ++i) shared->entries[i].info.is_recomputed = marks[i];
+    for (size_t i = 0; i < marks.size(); ++i) {
+      SegmentInfo& info = shared->entries[i].info;
+      info = {.name = std::move(info.name), .is_recomputed = marks[i]};
+    }
   };
 }
 

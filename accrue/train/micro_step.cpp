@@ -5,6 +5,7 @@
 
 #include "accrue/base/clock.h"
 #include "accrue/batch/pad.h"
+#include "accrue/memory/device.h"
 
 namespace accrue {
 namespace {
@@ -32,10 +33,13 @@ void count_tokens(const Model& model, const MicroBatch& micro, UpdateResult& mea
 }  // namespace
 
 Added add_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro, Window& window,
-                     const MicroStepContext& context, UpdateResult& measured) {
+                     const MicroStepContext& context, UpdateResult& measured, int64_t* live_between) {
   const Stopwatch forward;
   const LossTerms terms = run_micro_step(model, loss, micro, context);
   measured.seconds.forward += forward.seconds();
+  if (live_between != nullptr) {
+    *live_between = memory::live_bytes(window.gradients().flats().front().device());
+  }
   const Stopwatch backward;
   const Added added = window.add(terms, context.sample_ids);
   measured.seconds.backward += backward.seconds();

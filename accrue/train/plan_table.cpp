@@ -72,7 +72,7 @@ std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double 
         probe && probe->peak > 0 ? std::optional(probe->peak - probe->activations) : ledger.workspace;
     row.gradients = ledger.gradients;
     row.parameters_and_state = ledger.long_lived() - ledger.gradients;
-    row.peak = ledger.predicted;
+    row.peak = planner.predict(plan, batch).peak_bytes;
     row.seconds = planner.predict(plan, batch).seconds;
     rows.push_back(std::move(row));
   };

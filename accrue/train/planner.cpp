@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/device.h"
 #include "accrue/microstep/slice.h"
 #include "accrue/plan/by_size.h"
 #include "accrue/report/from_result.h"
@@ -16,8 +17,8 @@ namespace accrue {
 namespace {
 
 // Of the budget, for what moves between measurements: stacks, small blocks, the library's own objects.
-constexpr double kReserve = 0.005;
-constexpr int64_t kLeastReserve = int64_t{2} << 20;
+constexpr double kReserve = 0.01;
+constexpr int64_t kLeastReserve = int64_t{4} << 20;
 
 }  // namespace
 
@@ -56,7 +57,7 @@ bool Planner::make_room() {
 
 /// A group's bytes come on top of what is there anyway; what is held follows what is live.
 int64_t Planner::Bytes::peak(const GroupSize& size) const {
-  return outside + std::llround((static_cast<double>(fixed) + memory.predict(size)) * spread);
+  return outside + std::llround((static_cast<double>(fixed + data) + memory.predict(size)) * spread);
 }
 
 Prediction Planner::predict(const GroupSize& size) const {
@@ -76,11 +77,15 @@ Prediction Planner::predict(const Plan& plan, const Batch& batch) const {
   return whole;
 }
 
+std::optional<int64_t> Planner::budget() const {
+  return options_.budget ? options_.budget : memory::budget();
+}
+
 bool Planner::fits(const GroupSize& size, const Bytes& bytes) const {
   if (refused_ && size.total >= *refused_) return false;
-  if (!options_.budget || !bytes.memory.is_fitted()) return true;
-  const auto share = static_cast<int64_t>(kReserve * static_cast<double>(*options_.budget));
-  return bytes.peak(size) + std::max(kLeastReserve, share) <= *options_.budget;
+  if (!bytes.budget || !bytes.memory.is_fitted()) return true;
+  const auto share = static_cast<int64_t>(kReserve * static_cast<double>(*bytes.budget));
+  return bytes.peak(size) + std::max(kLeastReserve, share) <= *bytes.budget;
 }
 
 bool Planner::fits(const GroupSize& size) const {
@@ -107,38 +112,45 @@ Plan Planner::plan(const Batch& batch) const {
 }
 
 /// What stays between micro-steps, with the batches that are gathered ahead.
-void Planner::note_static(const Batch& batch) {
-  const int64_t live = memory::statistics().live + options_.batches_ahead * batch.bytes();
-  bytes_.fixed = std::max(bytes_.fixed, live);
+void Planner::note_static() {
+  const memory::Statistics now = memory::statistics();
+  bytes_.fixed = std::max(bytes_.fixed, memory::live_bytes(updater_.gradients().flats().front().device()));
+  bytes_.data = std::max(bytes_.data, now.live_data * (1 + options_.batches_ahead));
+  bytes_.outside = now.outside;
+  bytes_.budget = budget();
 }
 
+/// `fresh`: it ran from an empty cache, so that what was held is this group's own.
 void Planner::learn(const Probe& probe, bool fresh) {
   seconds_.add(probe.size, probe.seconds);
-  if (!memory::is_installed()) return;
+  if (probe.peak == 0) return;
   bytes_.memory.add(probe.size, static_cast<double>(probe.peak));
   bytes_.activations.add(probe.size, static_cast<double>(probe.activations));
-  bytes_.outside = memory::statistics().outside;
-  const int64_t live = probe.start + probe.peak;
-  if (fresh && live > 0) {
-    bytes_.spread = std::max(bytes_.spread, static_cast<double>(probe.peak_held) / static_cast<double>(live));
-  }
+  const memory::Statistics now = memory::statistics();
+  bytes_.outside = now.outside;
+  const auto live = static_cast<double>(probe.start + probe.peak + now.live_data);
+  if (fresh) bytes_.spread = std::max(bytes_.spread, static_cast<double>(probe.peak_held) / live);
 }
 
-/// `fresh`: from an empty cache, so that what is held is this group's own.
-std::optional<Probe> Planner::try_rows(const Batch& batch, const Rows& rows, bool fresh) {
-  const MicroBatch micro = batch.select(rows);
-  if (fresh) memory::empty_cache();
-  const std::optional<Probe> probe = run_probe(model_, loss_, updater_, micro, options_.probe);
+std::optional<Probe> Planner::try_samples(const std::function<MicroBatch()>& gather, bool fresh) {
+  if (fresh) give_back_memory(updater_.gradients());
+  const std::optional<Probe> probe = run_probe(model_, loss_, updater_, gather, options_.probe);
   if (probe) learn(*probe, fresh);
   return probe;
 }
 
+std::optional<Probe> Planner::try_rows(const Batch& batch, const Rows& rows, bool fresh) {
+  const bool neighbours = std::adjacent_find(rows.begin(), rows.end(),
+                                             [](int64_t a, int64_t b) { return b != a + 1; }) == rows.end();
+  return try_samples(
+      [&] {
+        return neighbours ? batch.rows(rows.front(), static_cast<int64_t>(rows.size())) : batch.select(rows);
+      },
+      fresh);
+}
+
 std::optional<Probe> Planner::try_group(const Batch& batch, const Plan& plan, size_t group) {
-  const MicroBatch micro = take(batch, plan, group);
-  memory::empty_cache();
-  const std::optional<Probe> probe = run_probe(model_, loss_, updater_, micro, options_.probe);
-  if (probe) learn(*probe, true);
-  return probe;
+  return try_samples([&] { return take(batch, plan, group); }, true);
 }
 
 void Planner::observe(const MicroStepEvent::Cost& cost) {
@@ -146,20 +158,35 @@ void Planner::observe(const MicroStepEvent::Cost& cost) {
   seconds_.add(cost.size, cost.seconds);
   if (cost.peak_bytes == 0) return;
   if (!prepared_) {
+    note_static();
     const memory::Statistics now = memory::statistics();
-    bytes_.fixed = std::max(bytes_.fixed, now.live);
-    bytes_.outside = now.outside;
-    bytes_.spread =
-        std::max(bytes_.spread, static_cast<double>(now.peak_held) / static_cast<double>(now.peak_live));
+    const auto live = static_cast<double>(std::max<int64_t>(now.peak_live, 1));
+    bytes_.spread = std::max(bytes_.spread, static_cast<double>(now.peak_held) / live);
   }
   bytes_.memory.add(cost.size, static_cast<double>(cost.peak_bytes));
+  bytes_.activations.add(cost.size, static_cast<double>(cost.activations));
 }
 
+/// A group that was cut in two takes at least what was refused; half of it is the most from here on.
 void Planner::refused(const RefusalEvent& event) {
   ++num_refusals_;
+  if (event.after == AfterRefusal::made_room) {
+    // Another model of memory: what was refused before may fit now.
+    refused_.reset();
+    decided_.reset();
+  }
   if (event.after != AfterRefusal::split) return;
   refused_ = std::min(refused_.value_or(event.size.total), event.size.total);
-  if (micro_batch_ > 0) micro_batch_ = std::min(micro_batch_, (event.samples + 1) / 2);
+  const auto half = static_cast<int64_t>(std::ceil(event.size.total / 2));
+  if (micro_batch_ > 0) {
+    micro_batch_ = std::min(micro_batch_, (event.samples + 1) / 2);
+  } else {
+    capacity_ = capacity_ > 0 ? std::min(capacity_, half) : half;
+  }
+  const std::optional<memory::Refusal> refusal = memory::last_refusal();
+  if (!refusal || refusal->injected) return;
+  const auto least = static_cast<double>(refusal->live + refusal->asked - bytes_.fixed - bytes_.data);
+  if (least > bytes_.memory.predict(event.size)) bytes_.memory.add(event.size, least);
 }
 
 std::string Planner::limit_text() const {
@@ -190,11 +217,11 @@ memory::Ledger Planner::ledger(const Plan& plan, const Batch& batch) const {
     ledger.workspace =
         std::max<int64_t>(std::llround(bytes_.memory.predict(*largest)) - *ledger.activations, 0);
   }
-  ledger.input_data = std::max<int64_t>(bytes_.fixed - ledger.long_lived(), 0);
+  ledger.input_data = std::max<int64_t>(bytes_.fixed - ledger.long_lived(), 0) + bytes_.data;
   ledger.outside = bytes_.outside;
-  ledger.rounding = std::llround((bytes_.spread - 1) *
-                                 (static_cast<double>(bytes_.fixed) + bytes_.memory.predict(*largest)));
-  ledger.predicted = bytes_.peak(*largest);
+  ledger.rounding = std::llround((bytes_.spread - 1) * (static_cast<double>(bytes_.fixed + bytes_.data) +
+                                                        bytes_.memory.predict(*largest)));
+  ledger.predicted = std::max(bytes_.peak(*largest), reached_);
   return ledger;
 }
 

@@ -18,7 +18,7 @@ namespace accrue {
 
 struct PlannerOptions {
   int64_t micro_batch = 0;             ///< samples of a group; 0: chosen by measurement
-  std::optional<int64_t> budget = {};  ///< bytes of the process, as the allocator has it
+  std::optional<int64_t> budget = {};  ///< bytes of the process; empty: the allocator's (memory::budget)
   Grouping grouping = Grouping::as_given;
   Recompute recompute = Recompute::automatic;
   ProbeOptions probe = {};
@@ -88,7 +88,8 @@ class Planner {
   Layout layout() const;
   /// Whether a group of this size stays within the budget, as far as is known.
   bool fits(const GroupSize& size) const;
-  /// The rows of the largest group of `plan`, foretold.
+  /// The rows of the largest group of `plan`, foretold. `predicted` is at least what the process had reached
+  /// when the planner was prepared: reading the data and trying sizes count as well.
   memory::Ledger ledger(const Plan& plan, const Batch& batch) const;
   const CostModel& memory_model() const noexcept { return bytes_.memory; }
   const CostModel& time_model() const noexcept { return seconds_; }
@@ -98,6 +99,8 @@ class Planner {
   std::string to_json() const;
   /// The choice of a run that goes on; nothing is measured. Throws CheckpointError for a text that is none.
   void restore(const std::string& json);
+  /// Warns where there is less memory now than when the restored choice was made.
+  void warn_of_smaller_budget() const;
 
  private:
   using Rows = std::vector<int64_t>;
@@ -108,9 +111,11 @@ class Planner {
   struct Bytes {
     CostModel memory = CostModel();       // beyond what is there anyway
     CostModel activations = CostModel();  // of them, those between forward and backward
-    int64_t fixed = 0;                    // live tensor bytes between micro-steps
+    int64_t fixed = 0;                    // live tensor bytes between micro-steps, without batches
+    int64_t data = 0;                     // of the batch and those gathered ahead
     int64_t outside = 0;                  // of the process, beyond tensors
     double spread = 1;                    // bytes held for a byte live
+    std::optional<int64_t> budget = {};   // of the process
 
     int64_t peak(const GroupSize& size) const;
     std::string to_json() const;
@@ -119,7 +124,9 @@ class Planner {
   bool fits(const GroupSize& size, const Bytes& bytes) const;
   std::optional<Probe> try_rows(const Batch& batch, const Rows& rows, bool fresh);
   void learn(const Probe& probe, bool fresh);
-  void note_static(const Batch& batch);
+  void note_static();
+  std::optional<Probe> try_samples(const std::function<MicroBatch()>& gather, bool fresh);
+  std::optional<int64_t> budget() const;
   Rows like_a_group(const std::vector<int64_t>& sizes, int64_t capacity) const;
   void prepare_given(const Batch& batch);
   void prepare_measured(const Batch& batch);
@@ -127,7 +134,7 @@ class Planner {
   void try_sizes(const Batch& batch);
   void repeat(const Batch& batch, Trial& trial, double until);
   void repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, double until);
-  void choose(const std::vector<Trial>& trials, const GroupSize& whole);
+  void choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time);
   void recompute_what_is_needed(const Batch& batch, const Rows& rows);
   void set_recomputed(const std::vector<bool>& which);
   std::optional<int64_t> peak_without_budget(const Batch& batch, const Rows& rows, bool recomputed);
@@ -148,6 +155,7 @@ class Planner {
   std::optional<Bytes> decided_;   // when the choice was made: what plans are made by
   CostModel seconds_{/*keep_smallest=*/true};
   int64_t num_refusals_ = 0;
+  int64_t reached_ = 0;  // resident size that the process has had when it was prepared
   std::vector<Candidate> candidates_;
 };
 

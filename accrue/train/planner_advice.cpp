@@ -15,8 +15,8 @@ namespace accrue {
 namespace {
 
 // What a run needs beyond what a probe sees, as the planner itself keeps free.
-constexpr double kHeadroom = 1.015;
-constexpr int64_t kMoreHeadroom = int64_t{4} << 20;
+constexpr double kHeadroom = 1.015;  // the reserve of planner.cpp, and half of it more
+constexpr int64_t kMoreHeadroom = int64_t{5} << 20;
 
 std::string bytes(int64_t count) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(count, 0)));
@@ -25,9 +25,9 @@ std::string bytes(int64_t count) {
 /// Lifts the budget to what the machine offers, for a scope.
 class WithoutBudget {
  public:
-  explicit WithoutBudget(std::optional<int64_t> budget) : budget_(budget) {
+  WithoutBudget() : budget_(memory::budget()) {
     const std::optional<memory::Offered> offered = memory::offered_memory();
-    memory::set_budget(offered ? std::optional(std::max(offered->bytes, budget.value_or(0))) : std::nullopt);
+    memory::set_budget(offered ? std::optional(std::max(offered->bytes, budget_.value_or(0))) : std::nullopt);
   }
   ~WithoutBudget() {
     memory::empty_cache();
@@ -45,7 +45,7 @@ class WithoutBudget {
 /// The process's peak with one group of these rows; empty where even the machine refuses.
 std::optional<int64_t> Planner::peak_without_budget(const Batch& batch, const Rows& rows, bool recomputed) {
   if (!recomputed_.empty()) set_recomputed(std::vector<bool>(recomputed_.size(), recomputed));
-  const WithoutBudget scope(options_.budget);
+  const WithoutBudget scope;
   const std::optional<Probe> probe = try_rows(batch, rows, true);
   return probe ? std::optional(bytes_.peak(probe->size)) : std::nullopt;
 }
@@ -76,7 +76,12 @@ void Planner::give_up(const Batch& batch, const Rows& rows) {
   if (ledger.masters > 0) {
     remedy("precision.master none (less exact)", ledger.masters);
   } else {
-    remedy("precision.parameters bf16 with precision.master none (less exact)", ledger.parameters / 2);
+    int64_t wide = 0;
+    for (const NamedTensor& parameter : model_.parameters()) {
+      if (parameter.tensor.scalar_type() == at::kFloat)
+        wide += static_cast<int64_t>(parameter.tensor.nbytes());
+    }
+    remedy("precision.parameters bf16 with precision.master none (less exact)", wide / 2);
   }
   remedy("leaving out train.ema", ledger.average);
 
@@ -84,7 +89,7 @@ void Planner::give_up(const Batch& batch, const Rows& rows) {
   if (needed && asked) needed = std::min(*needed, *asked);
   if (!needed && refusal) needed = refusal->outside + refusal->held + refusal->asked;
   const double with_headroom = kHeadroom * static_cast<double>(needed.value_or(0)) + kMoreHeadroom;
-  fail(message::budget_too_small, {{"budget", bytes(options_.budget.value_or(0))},
+  fail(message::budget_too_small, {{"budget", budget() ? bytes(*budget()) : "of this machine"},
                                    {"samples", rows.size()},
                                    {"outside", bytes(bytes_.outside)},
                                    {"long_lived", bytes(ledger.long_lived())},

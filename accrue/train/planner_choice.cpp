@@ -7,9 +7,11 @@
 
 #include "accrue/base/clock.h"
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/resident.h"
 #include "accrue/plan/by_size.h"
 #include "accrue/plan/segments.h"
 #include "accrue/train/planner.h"
+#include "accrue/train/refusal.h"
 
 namespace accrue {
 namespace {
@@ -23,6 +25,7 @@ constexpr double kWorse = 1.1;
 // Seconds that one size is repeated for, and how often at most.
 constexpr double kMoment = 0.03;
 constexpr int kMostRuns = 12;
+constexpr int kUntimedDoublings = 2;
 
 /// Rows from largest to smallest, equal ones as given.
 std::vector<int64_t> by_falling_size(const std::vector<int64_t>& sizes) {
@@ -35,21 +38,21 @@ std::vector<int64_t> by_falling_size(const std::vector<int64_t>& sizes) {
 }
 
 GroupSize size_of(const std::vector<int64_t>& rows, const std::vector<int64_t>& sizes, Layout layout) {
-  std::vector<int64_t> chosen;
-  chosen.reserve(rows.size());
-  for (const int64_t row : rows) chosen.push_back(sizes[static_cast<size_t>(row)]);
-  return group_size(chosen, layout);
+  GroupSize size;
+  for (const int64_t row : rows) size = with_sample(size, sizes[static_cast<size_t>(row)], layout);
+  return size;
 }
 
 /// Rows from `first` on, in the order of `order`, as many as hold at most `capacity`; at least one.
 std::vector<int64_t> run_of(const std::vector<int64_t>& order, size_t first,
                             const std::vector<int64_t>& sizes, Layout layout, int64_t capacity) {
-  std::vector<int64_t> rows = {order[first]};
-  for (size_t i = first + 1; i < order.size(); ++i) {
+  std::vector<int64_t> rows;
+  GroupSize size;
+  for (size_t i = first; i < order.size(); ++i) {
+    const GroupSize next = with_sample(size, sizes[static_cast<size_t>(order[i])], layout);
+    if (!rows.empty() && next.total > static_cast<double>(capacity)) break;
     rows.push_back(order[i]);
-    if (size_of(rows, sizes, layout).total <= static_cast<double>(capacity)) continue;
-    rows.pop_back();
-    break;
+    size = next;
   }
   return rows;
 }
@@ -73,15 +76,18 @@ bool Planner::is_ragged(const Batch& batch) const {
 }
 
 void Planner::prepare(const Batch& batch) {
-  note_static(batch);
+  note_static();
   if (micro_batch_ > 0) {
     prepare_given(batch);
   } else if (!take_kept_choice(batch)) {
     prepare_measured(batch);
     keep_choice();
   }
-  memory::empty_cache();
+  give_back_memory(updater_.gradients());
+  memory::reset_peaks();
+  if (model_.recompute) model_.recompute(recomputed_);  // what was noted of the parts was of sizes on trial
   decided_ = bytes_;
+  reached_ = memory::peak_resident_bytes().value_or(0);
   prepared_ = true;
 }
 
@@ -145,9 +151,10 @@ void Planner::recompute_what_is_needed(const Batch& batch, const Rows& rows) {
     kept += segment.kept_bytes;
     largest = std::max(largest, segment.kept_bytes);
   }
+  if (!budget()) return;
   const GroupSize size = size_of(rows, batch.sizes(), layout());
-  const auto reserve = static_cast<int64_t>(0.01 * static_cast<double>(*options_.budget));
-  const int64_t room = *options_.budget - reserve - bytes_.peak(size);
+  const auto reserve = static_cast<int64_t>(0.01 * static_cast<double>(*budget()));
+  const int64_t room = *budget() - reserve - bytes_.peak(size);
   const std::vector<bool> all = recomputed_;
   set_recomputed(choose_segments(costs, kept - largest - std::max<int64_t>(room, 0)));
   const std::optional<Probe> probe = try_rows(batch, rows, true);
@@ -180,6 +187,7 @@ void Planner::try_sizes(const Batch& batch) {
   std::vector<Trial> trials;
   candidates_.clear();
   int worse = 0;
+  bool out_of_time = false;
   double best = std::numeric_limits<double>::infinity();
   int64_t capacity = *std::max_element(sizes.begin(), sizes.end());
   for (bool last = false; !last && worse < 2; capacity *= 2) {
@@ -188,12 +196,14 @@ void Planner::try_sizes(const Batch& batch) {
     Trial trial{.capacity = capacity, .rows = like_a_group(sizes, capacity)};
     trial.size = size_of(trial.rows, sizes, layout());
     const bool fitting = fits(trial.size);
+    out_of_time = false;
     const bool in_time =
         trials.empty() || clock.seconds() + 2 * predict(trial.size).seconds.value_or(0) < options_.seconds;
     const std::optional<Probe> probe = fitting && in_time ? try_rows(batch, trial.rows, true) : std::nullopt;
     trial.peak = memory::is_installed() ? bytes_.peak(trial.size) : 0;
     if (!probe) {
       const bool refused = fitting && in_time;
+      out_of_time = fitting && !in_time;
       candidates_.push_back({.capacity = capacity,
                              .samples = static_cast<int64_t>(trial.rows.size()),
                              .peak_bytes = trial.peak,
@@ -207,7 +217,7 @@ void Planner::try_sizes(const Batch& batch) {
     trials.push_back(std::move(trial));
   }
   repeat_in_turns(batch, trials, options_.seconds - clock.seconds());
-  choose(trials, whole);
+  choose(trials, whole, out_of_time);
 }
 
 /// Once more at least where there is time, and as often as fills a moment: the first run of a size is slower,
@@ -235,7 +245,7 @@ void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, do
   }
 }
 
-void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole) {
+void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time) {
   const Trial* chosen = nullptr;
   double best = std::numeric_limits<double>::infinity();
   for (const Trial& trial : trials) best = std::min(best, trial.rate());
@@ -246,7 +256,18 @@ void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole) {
   }
   std::sort(candidates_.begin(), candidates_.end(),
             [](const Candidate& a, const Candidate& b) { return a.capacity < b.capacity; });
-  if (chosen != nullptr) capacity_ = chosen->capacity;
+  if (chosen == nullptr) return;
+  capacity_ = chosen->capacity;
+  // Where larger was faster up to the end of the time, what comes next is not timed but most likely faster
+  // too.
+  for (int doubling = 0; out_of_time && chosen == &trials.back() && doubling < kUntimedDoublings;
+       ++doubling) {
+    const double scale = 2 * static_cast<double>(capacity_) / chosen->size.total;
+    const GroupSize next{chosen->size.samples * scale, chosen->size.total * scale,
+                         chosen->size.squares * scale};
+    if (next.total > whole.total || !fits(next)) return;
+    capacity_ *= 2;
+  }
 }
 
 }  // namespace accrue

@@ -4,8 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "accrue/base/error.h"
+#include "accrue/base/log.h"
 #include "accrue/base/messages/train.h"
+#include "accrue/base/units.h"
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/resident.h"
 #include "accrue/plan/by_size.h"
 #include "accrue/plan/choice_file.h"
 #include "accrue/train/planner.h"
@@ -43,6 +46,8 @@ std::string Planner::Bytes::to_json() const {
   return Json{{"memory", Json::parse(memory.to_json())},
               {"activations", Json::parse(activations.to_json())},
               {"fixed", fixed},
+              {"data", data},
+              {"budget", budget ? Json(*budget) : Json()},
               {"outside", outside},
               {"spread", spread}}
       .dump();
@@ -53,8 +58,10 @@ Planner::Bytes Planner::Bytes::from_json(const std::string& text) {
   return {.memory = CostModel::from_json(json.at("memory").dump()),
           .activations = CostModel::from_json(json.at("activations").dump()),
           .fixed = json.at("fixed"),
+          .data = json.at("data"),
           .outside = json.at("outside"),
-          .spread = json.at("spread")};
+          .spread = json.at("spread"),
+          .budget = json.at("budget").is_null() ? std::nullopt : std::optional<int64_t>(json.at("budget"))};
 }
 
 std::string Planner::to_json() const {
@@ -110,7 +117,9 @@ void Planner::restore(const std::string& text) {
     micro_batch_ = micro_batch;
     capacity_ = capacity;
     refused_ = refused;
+    reached_ = memory::peak_resident_bytes().value_or(0);
     prepared_ = true;
+    bytes_.budget = budget();
   } catch (const nlohmann::json::exception& error) {
     fail(message::plan_text_bad, {{"what", error.what()}});
   } catch (const ArgumentError& error) {
@@ -118,13 +127,18 @@ void Planner::restore(const std::string& text) {
   }
 }
 
+void Planner::warn_of_smaller_budget() const {
+  if (!decided_ || !decided_->budget || !bytes_.budget || *bytes_.budget >= *decided_->budget) return;
+  warn(message::plan_budget_smaller, {{"before", format_bytes(static_cast<uint64_t>(*decided_->budget))},
+                                      {"now", format_bytes(static_cast<uint64_t>(*bytes_.budget))}});
+}
+
 /// A kept choice is good if its largest group still fits here and now.
 bool Planner::take_kept_choice(const Batch& batch) {
   if (options_.choice_file.empty() || options_.measure_anew) return false;
   const std::optional<std::string> kept = find_choice(options_.choice_file, options_.choice_key);
   if (!kept) return false;
-  const int64_t live = bytes_.fixed;
-  const int64_t outside = memory::statistics().outside;
+  const Bytes here = bytes_;
   try {
     restore(*kept);
   } catch (const CheckpointError&) {
@@ -133,8 +147,9 @@ bool Planner::take_kept_choice(const Batch& batch) {
   refused_.reset();
   num_refusals_ = 0;
   prepared_ = false;
-  bytes_.fixed = live;
-  bytes_.outside = outside;
+  bytes_.fixed = here.fixed;
+  bytes_.data = here.data;
+  bytes_.outside = here.outside;
   decided_.reset();
   const Plan cut = plan(batch);
   const std::vector<GroupSize> groups = group_sizes(cut, batch.sizes(), layout());

@@ -5,6 +5,7 @@
 
 #include "accrue/base/clock.h"
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/device.h"
 #include "accrue/memory/refusal.h"
 #include "accrue/microstep/run.h"
 #include "accrue/train/refusal.h"
@@ -12,13 +13,15 @@
 namespace accrue {
 namespace {
 
-Probe measure_micro_step(const Model& model, const Loss& loss, Updater& updater, const MicroBatch& micro,
-                         const ProbeOptions& options) {
-  Probe probe{.samples = micro.size()};
-  probe.size = group_size(micro.sizes(), layout_of(model));
-  probe.start = memory::statistics().live;
-  memory::start_lap();
+Probe measure_micro_step(const Model& model, const Loss& loss, Updater& updater,
+                         const std::function<MicroBatch()>& gather, const ProbeOptions& options) {
+  const c10::Device device = updater.gradients().flats().front().device();
+  Probe probe;
+  probe.start = memory::live_bytes(device);
+  memory::start_lap(device);
   const Stopwatch clock;
+  const MicroBatch micro = gather();
+  probe.size = group_size(micro.sizes(), layout_of(model));
   {
     std::vector<double> weights;
     add_weights(weights, loss, micro);
@@ -32,11 +35,11 @@ Probe measure_micro_step(const Model& model, const Loss& loss, Updater& updater,
     const LossTerms terms = run_micro_step(
         model, loss, micro,
         {.seed = options.seed, .update = updater.num_windows() + 1, .sample_ids = micro.ids()});
-    probe.activations = memory::statistics().live - probe.start;
+    probe.activations = std::max<int64_t>(memory::live_bytes(device) - probe.start, 0);
     window.add(terms, micro.ids());
     probe.seconds = clock.seconds();
   }
-  const memory::Lap lap = memory::lap();
+  const memory::Lap lap = memory::lap(device);
   probe.peak = std::max<int64_t>(lap.peak_live - probe.start, 0);
   probe.peak_held = lap.peak_held;
   return probe;
@@ -45,14 +48,12 @@ Probe measure_micro_step(const Model& model, const Loss& loss, Updater& updater,
 }  // namespace
 
 std::optional<Probe> run_probe(const Model& model, const Loss& loss, Updater& updater,
-                               const MicroBatch& micro, const ProbeOptions& options, std::string* refusal) {
+                               const std::function<MicroBatch()>& gather, const ProbeOptions& options) {
   const int64_t refusals_before = memory::statistics().num_refusals;
   try {
-    return measure_micro_step(model, loss, updater, micro, options);
+    return measure_micro_step(model, loss, updater, gather, options);
   } catch (...) {
-    const std::exception_ptr error = std::current_exception();
-    if (!memory::is_refusal(error, refusals_before)) throw;
-    if (refusal != nullptr) *refusal = memory::first_line_of(error);
+    if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
   }
   give_back_memory(updater.gradients());
   return std::nullopt;

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
+#include <functional>
 #include <optional>
-#include <string>
 
 #include "accrue/accumulate/window.h"
 #include "accrue/plan/group_size.h"
@@ -15,8 +14,7 @@ namespace accrue {
 /// What one micro-step took.
 struct Probe {
   GroupSize size = {};
-  int64_t samples = 0;
-  int64_t start = 0;        ///< tensor bytes that were live before it
+  int64_t start = 0;        ///< tensor bytes that were live before it, batches that were gathered not counted
   int64_t activations = 0;  ///< of them and beyond, still live between forward and backward
   int64_t peak = 0;         ///< the most that were live beyond `start`
   int64_t peak_held = 0;    ///< the most bytes taken from the system, all of the process's tensors
@@ -26,14 +24,13 @@ struct Probe {
 struct ProbeOptions {
   Reduction reduction = Reduction::exact;
   uint64_t seed = 0;
-  bool snapshot = false;  ///< as the run's windows are opened
+  bool snapshot = false;  ///< one more buffer, as a window that takes back micro-steps has
 };
 
-/// One micro-step of these samples in a window that is given up: parameters, gradients, running statistics
-/// and random state are those of before. Empty where memory was refused; `refusal`, if given, then gets its
-/// first line. Other exceptions pass through. The bytes are 0 where the allocator is not installed.
+/// One micro-step of the samples that `gather` gives, in a window that is given up: parameters, gradients,
+/// running statistics and random state are those of before. Empty where memory was refused, also while they
+/// were gathered. Other exceptions pass through. The bytes are 0 where nobody counts.
 std::optional<Probe> run_probe(const Model& model, const Loss& loss, Updater& updater,
-                               const MicroBatch& micro, const ProbeOptions& options,
-                               std::string* refusal = nullptr);
+                               const std::function<MicroBatch()>& gather, const ProbeOptions& options);
 
 }  // namespace accrue

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <span>
 
 #include "accrue/accumulate/gradient_buffer.h"
 #include "accrue/plan/plan.h"
@@ -14,10 +16,12 @@ namespace accrue {
 struct SplitStep::Attempts {
   Plan plan;  ///< of the next try
   int64_t retries = 0;
-  std::optional<int64_t> refused = {};  ///< the group that was refused last
-  int64_t times = 0;                    ///< in a row, under this plan
-  int64_t smaller = 0;                  ///< samples of the larger half of the last group that was split, or 0
+  std::set<std::optional<int64_t>> tried_again = {};  ///< groups (empty: outside of them) under this plan
+  int64_t smaller = 0;                                ///< samples of the larger half of what was split, or 0
 };
+
+/// `plan` with every group cut in two that is at least as large as group number `refused`, the largest first.
+Plan split_like(const Plan& plan, size_t refused, std::span<const int64_t> sizes, Layout layout);
 
 /// Kept free blocks go back to the system: those of our allocator and of the device that holds the sums.
 void give_back_memory(const GradientBuffer& gradients);

@@ -7,6 +7,7 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/train.h"
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/device.h"
 #include "accrue/memory/refusal.h"
 #include "accrue/microstep/batch_norm.h"
 #include "accrue/microstep/slice.h"
@@ -38,7 +39,11 @@ UpdateResult SplitStep::operator()(const Batch& batch) {
   PlanOptions cut{.micro_batch = std::min(options_.micro_batch, batch.size()),
                   .num_micro_steps = options_.num_micro_steps};
   if (cut.num_micro_steps == 0) cut.remainder = Remainder::smaller;
-  return (*this)(batch, plan(batch.size(), cut));
+  Plan asked = plan(batch.size(), cut);
+  if (limit_ > 0 && asked.micro_batch() > limit_) {
+    asked = plan(batch.size(), {.micro_batch = limit_, .remainder = Remainder::smaller});
+  }
+  return (*this)(batch, asked);
 }
 
 UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
@@ -54,16 +59,15 @@ UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
       return result;
     } catch (...) {
       const std::exception_ptr error = std::current_exception();
-      if (!memory::is_refusal(error, refusals_before)) throw;
+      // A torch optimizer that has failed half way cannot run again.
+      if (!memory::is_refusal(error, refusals_before) || !updater_.is_intact()) throw;
       const RefusalEvent event = answer(attempts.plan, sizes, memory::first_line_of(error), attempts);
       if (options_.refused) options_.refused(event);
       if (event.after == AfterRefusal::stop) throw;
     }
     give_back_memory(updater_.gradients());
     ++attempts.retries;
-    // Without a planner this step is the one to remember it.
-    if (attempts.smaller > 0 && options_.micro_batch > attempts.smaller)
-      options_.micro_batch = attempts.smaller;
+    if (attempts.smaller > 0) limit_ = limit_ > 0 ? std::min(limit_, attempts.smaller) : attempts.smaller;
   }
 }
 
@@ -77,19 +81,17 @@ RefusalEvent SplitStep::answer(const Plan& plan, const std::vector<int64_t>& siz
     event.samples = group.length;
     event.size = group_sizes(plan, sizes, layout_of(model_))[*running_];
   }
-  if (attempts.refused != event.group) attempts.times = 0;
-  attempts.refused = event.group;
-  if (++attempts.times == 1) {
+  if (attempts.tried_again.insert(event.group).second) {
     event.after = AfterRefusal::again;
   } else if (running_ && options_.on_refusal == OnRefusal::split && event.samples > 1) {
     event.after = AfterRefusal::split;
     attempts.smaller = (event.samples + 1) / 2;
-    attempts.plan = split_group(plan, *running_);
-    attempts.times = 0;
+    attempts.plan = split_like(plan, *running_, sizes, layout_of(model_));
+    attempts.tried_again.clear();
   } else if (running_ && options_.on_refusal == OnRefusal::split && options_.make_room &&
              options_.make_room(event)) {
     event.after = AfterRefusal::made_room;
-    attempts.times = 0;
+    attempts.tried_again.clear();
   }
   return event;
 }
@@ -138,24 +140,28 @@ std::optional<size_t> SplitStep::run_groups(Window& window, const Batch& batch, 
   measured.micro_sizes.clear();
   measured.tokens.reset();
   measured.padded_tokens.reset();
-  const int64_t live_at_start = memory::statistics().live;
+  const c10::Device device = updater_.gradients().flats().front().device();
+  const int64_t live_at_start = memory::live_bytes(device);
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     if (left_out[g]) continue;
     running_ = g;
-    memory::start_lap();
+    memory::start_lap(device);
     const Stopwatch micro_step;
     const MicroBatch group = take(batch, plan, g);
     measured.seconds.data += micro_step.seconds();
+    int64_t live_between = 0;
     const Added added = add_micro_step(
         model_, loss_, group, window,
-        {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = group.ids()}, measured);
+        {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = group.ids()}, measured,
+        &live_between);
     updater_.note_micro_step(window);
     if (options_.on_micro_step) {
-      const int64_t peak = memory::is_installed() ? memory::lap().peak_live - live_at_start : 0;
+      const int64_t peak = memory::lap(device).peak_live - live_at_start;
       options_.on_micro_step({static_cast<int64_t>(g) + 1,
                               plan.num_micro_steps(),
                               added,
-                              {sizes[g], std::max<int64_t>(peak, 0), micro_step.seconds()}});
+                              {sizes[g], std::max<int64_t>(peak, 0),
+                               std::max<int64_t>(live_between - live_at_start, 0), micro_step.seconds()}});
     }
     running_.reset();
     if (added != Added::added && window.options().term_weights.size() > 1) return g;

@@ -23,6 +23,7 @@ struct MicroStepEvent {
   struct Cost {
     GroupSize size = {};
     int64_t peak_bytes = 0;
+    int64_t activations = 0;  ///< of them, what was live between forward and backward
     double seconds = 0;
   };
   Cost cost = {};
@@ -65,8 +66,9 @@ struct SplitOptions {
 ///
 /// Memory that is refused (a c10::OutOfMemoryError, a std::bad_alloc, or whatever else came of a refusal of
 /// our allocator) costs no sample: the graph is dropped, kept blocks are given back, and the window starts
-/// over with the same plan. If the same group is refused again, `on_refusal` decides; a later call with a
-/// plan of its own keeps the smaller micro-batch.
+/// over with the same plan, once for each group. If a group is refused again, `on_refusal` decides: every
+/// group as large is cut in two, and later calls without a plan keep to the smaller size; or the refusal is
+/// thrown on, unchanged. An update that failed inside a torch optimizer is not tried again.
 class SplitStep {
  public:
   SplitStep(const Model& model, const Loss& loss, Updater& updater, SplitOptions options);
@@ -95,6 +97,7 @@ class SplitStep {
   SplitOptions options_;
   bool may_warn_of_tiny_groups_ = false;
   std::optional<size_t> running_;  ///< the group that runs now
+  int64_t limit_ = 0;              ///< samples of a group since one was cut in two; 0: none was
 };
 
 }  // namespace accrue

@@ -27,6 +27,7 @@ class TorchOptimizer : public WritingPass {
   void write(const WritingOptions& options) override;
   double learning_rate() const override { return base_rate(0); }
   int64_t state_bytes() const override;
+  bool is_intact() const noexcept override { return !broken_; }
   NamedTensors shared_state() const override;
   void load_state(const NamedTensors& tensors) override;
 

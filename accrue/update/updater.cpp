@@ -95,6 +95,9 @@ int64_t Updater::num_updates() const noexcept {
 int64_t Updater::num_windows() const noexcept {
   return impl_->num_windows();
 }
+bool Updater::is_intact() const noexcept {
+  return impl_->is_intact();
+}
 double Updater::learning_rate() const {
   return impl_->learning_rate();
 }

@@ -105,6 +105,8 @@ class Updater {
   /// Windows seen, applied or skipped: what records count.
   int64_t num_windows() const noexcept;
   double learning_rate() const;  ///< that the next update will use
+  /// False once a torch optimizer has failed in the middle of an update: no window can be applied any more.
+  bool is_intact() const noexcept;
   GradientBuffer& gradients() const noexcept;
   const UpdateOptions& options() const noexcept;
   /// Bytes of state and masters (SGD without momentum 0, Adam twice the parameters in fp32).

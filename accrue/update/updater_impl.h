@@ -27,6 +27,7 @@ class Updater::Impl {
 
   int64_t num_updates() const { return num_updates_; }
   int64_t num_windows() const { return num_windows_; }
+  bool is_intact() const noexcept { return pass_->is_intact(); }
   double learning_rate() { return pass_->learning_rate() * schedule_factor(schedule(), num_updates_); }
   GradientBuffer& gradients() const { return gradients_; }
   const UpdateOptions& options() const { return options_; }

@@ -26,6 +26,8 @@ class WritingPass {
   /// Divides, clips, steps; leaves the gradient buffer zero. Only a torch optimizer's may throw, with the
   /// parameters put back.
   virtual void write(const WritingOptions& options) = 0;
+  /// False once a write has left a state that cannot be put back.
+  virtual bool is_intact() const noexcept { return true; }
   virtual double learning_rate() const = 0;  ///< before the schedule
   virtual int64_t state_bytes() const = 0;
   /// The fp32 masters, one an entry of the buffer and in the parameter's strides, undefined where there is

@@ -24,17 +24,25 @@ int64_t peak_of(const Batch& batch, const std::function<void(const Batch&)>& run
   return peak.peak_bytes();
 }
 
+/// The rows in the order in which they run, so that the first groups are rows without a gap.
+Part in_order_run(const Batch& batch, Plan plan) {
+  std::vector<int64_t> rows;
+  for (Group& group : plan.groups) {
+    const int64_t start = static_cast<int64_t>(rows.size());
+    for (int64_t place = group.start; place < group.start + group.length; ++place) {
+      rows.push_back(plan.order.empty() ? place : plan.order[static_cast<size_t>(place)]);
+    }
+    group.start = start;
+  }
+  plan.order.clear();
+  if (std::is_sorted(rows.begin(), rows.end())) return {batch, std::move(plan)};
+  return {batch.select(rows), std::move(plan)};
+}
+
 }  // namespace
 
 Part whole_part(const Batch& batch, const VerifyOptions& options) {
-  if (options.plan) {
-    Plan cut = options.plan(batch);
-    if (cut.order.empty()) return {batch, std::move(cut)};
-    // In the order in which they run, so that the first groups are rows without a gap.
-    Batch ordered = batch.select(cut.order);
-    cut.order.clear();
-    return {std::move(ordered), std::move(cut)};
-  }
+  if (options.plan) return in_order_run(batch, options.plan(batch));
   const int64_t micro_batch =
       options.micro_batch > 0 ? std::min(options.micro_batch, batch.size()) : options.micro_batch;
   return {batch, plan(batch.size(), {.micro_batch = micro_batch,

@@ -44,7 +44,6 @@ class RecomputeScope {
     model_.recompute(std::vector<bool>(before_.size(), true));
     return changed_ = true;
   }
-  bool changed() const noexcept { return changed_; }
 
  private:
   Model model_;
@@ -117,7 +116,9 @@ Verdict verify(const Model& model, const Loss& loss, const Batch& batch, const V
   const Measurement measured = measure_what_fits(model, loss, options, recompute, part);
   Verdict verdict;
   verdict.scope = scope_of(model, part, batch, options.seed);
-  verdict.scope.recomputed = recompute.changed();
+  const std::vector<SegmentInfo> segments = model.segments();
+  verdict.scope.recomputed = std::any_of(segments.begin(), segments.end(),
+                                         [](const SegmentInfo& segment) { return segment.is_recomputed; });
   verdict.num_micro_steps = static_cast<int64_t>(measured.groups.size());
   for (const MicroBatch& group : measured.groups) verdict.micro_sizes.push_back(group.size());
   judge(measured, model, part.batch, options, verdict);

@@ -84,7 +84,8 @@ TEST(Planner, ChoosesASizeThatCoversEverySampleOnceAndStays) {
     EXPECT_TRUE(size.samples == 1 || size.total <= static_cast<double>(planner.capacity()));
   }
   // Later measurements refine what is foretold, not the plan.
-  planner.observe({group_sizes(plan, work.batch.sizes(), Layout::end_to_end)[0], int64_t{1} << 20, 1.0});
+  planner.observe({group_sizes(plan, work.batch.sizes(), Layout::end_to_end)[0], int64_t{1} << 20,
+                   int64_t{1} << 10, 1.0});
   EXPECT_EQ(planner.plan(work.batch), plan);
 
   Planner resumed(work.model, work.loss, trained.updater, by_measurement(true));
@@ -126,6 +127,13 @@ TEST(Planner, ARefusalMakesThePlansOfTheRunSmaller) {
   planner.refused({.group = 0, .samples = 64, .size = {64, 64, 64}, .after = AfterRefusal::split});
   EXPECT_EQ(planner.plan(work.batch).num_micro_steps(), 2);
   EXPECT_EQ(planner.num_refusals(), 2);
+
+  Planner measured(work.model, work.loss, trained.updater, by_measurement());
+  measured.prepare(work.batch);
+  const auto size = static_cast<double>(measured.capacity());
+  measured.refused(
+      {.group = 0, .samples = measured.capacity(), .size = {size, size, size}, .after = AfterRefusal::split});
+  EXPECT_LE(measured.plan(work.batch).micro_batch(), static_cast<int64_t>(std::ceil(size / 2)));
 }
 
 /// Bytes of the process with room for so many more.

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 
@@ -115,7 +117,7 @@ TEST(Refusal, TwoHundredInARowLeaveLiveBytesFlat) {
   const int64_t live = memory::statistics().live;
   for (int k = 1; k <= 200; ++k) {
     memory::fail_allocation(1 + (k * 7) % 150);
-    step(work.batch);
+    ASSERT_EQ(step(work.batch).retries, 1);
     memory::fail_allocation(0);
     ASSERT_EQ(memory::statistics().live, live) << "after refusal " << k;
   }
@@ -203,24 +205,46 @@ TEST(Refusal, OtherExceptionsPassThroughUnchangedAndCostNothing) {
 }
 
 TEST(Refusal, RoomIsMadeOnceASampleAloneIsRefused) {
-  const Workload work = test::mlp_workload(64, 256);
+  Workload work = test::gpt_workload(at::kFloat, 0, {64});
+  work.model = models::make_gpt({.width = 128, .layers = 4, .heads = 4, .vocabulary = 64, .context = 512},
+                                {.seed = 4});
+  work.batch = test::sequences({512}, 64);
   Trained trained(work);
   memory::empty_cache();
+  memory::set_tensor_budget(memory::statistics().held + (int64_t{4} << 20));
   int asked = 0;
+  std::vector<AfterRefusal> answers;
   SplitStep step(work.model, work.loss, trained.updater,
-                 {.micro_batch = 1, .make_room = [&](const RefusalEvent& event) {
-                    EXPECT_EQ(event.samples, 1);
-                    ++asked;
-                    memory::set_tensor_budget(std::nullopt);
-                    return true;
-                  }});
-  step(work.batch);
-  memory::empty_cache();
-  memory::set_tensor_budget(memory::statistics().held);
+                 {.micro_batch = 1,
+                  .refused = [&](const RefusalEvent& event) { answers.push_back(event.after); },
+                  .make_room =
+                      [&](const RefusalEvent& event) {
+                        EXPECT_EQ(event.samples, 1);
+                        ++asked;
+                        memory::set_tensor_budget(std::nullopt);
+                        return true;
+                      }});
   const UpdateResult result = step(work.batch);
   memory::set_tensor_budget(std::nullopt);
-  EXPECT_LE(asked, 1);
+  EXPECT_EQ(asked, 1);
   EXPECT_TRUE(result.applied);
+  EXPECT_THAT(answers, testing::ElementsAre(AfterRefusal::again, AfterRefusal::made_room));
+}
+
+TEST(Refusal, EveryGroupAsLargeIsCutAtOnce) {
+  const Workload work = test::mlp_workload(4096, 256);
+  Trained trained(work);
+  memory::empty_cache();
+  memory::set_tensor_budget(memory::statistics().held + (int64_t{8} << 20));
+  int refusals = 0;
+  SplitStep step(work.model, work.loss, trained.updater,
+                 {.micro_batch = 2048, .refused = [&](const RefusalEvent&) { ++refusals; }});
+  const UpdateResult result = step(work.batch);
+  memory::set_tensor_budget(std::nullopt);
+  // Twice at 2048 samples, and twice more for each halving: not twice for every group.
+  EXPECT_EQ(result.num_micro_steps, 4096 / result.micro_sizes.front());
+  EXPECT_EQ(refusals, 2 * static_cast<int>(std::log2(2048 / result.micro_sizes.front())));
+  EXPECT_TRUE(std::is_sorted(result.micro_sizes.rbegin(), result.micro_sizes.rend()));
 }
 
 }  // namespace

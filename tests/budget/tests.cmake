@@ -1,6 +1,7 @@
 # These install the allocator, which is for a whole process.
 if(TARGET accrue_models)
   accrue_test(budget TORCH
+    elsewhere_test.cpp
     planner_test.cpp
     refusal_test.cpp)
   target_link_libraries(test_budget PRIVATE accrue::models)

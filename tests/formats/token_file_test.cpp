@@ -52,7 +52,7 @@ TEST_F(TokenFileTest, CheckingIdsKeepsLittleOfTheFileInTheProcess) {
   const test::ResidentGrowth growth;
   const TokenFile file(path, TokenType::uint16, 258);
   EXPECT_THROW(TokenFile(path, TokenType::uint16, 257), DataError);
-  EXPECT_LT(growth.mebibytes(), 16);  // pieces of 4 MiB, of a file of 64
+  EXPECT_LT(growth.mebibytes(), 16);  // pieces of 1 MiB, of a file of 64
 }
 
 TEST_F(TokenFileTest, CopiesAnyPart) {

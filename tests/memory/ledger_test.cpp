@@ -78,9 +78,9 @@ TEST(Ledger, ShowsWhatWasForetoldBesideWhatWasMeasured) {
   ledger.modules = {{"layer1", 64, 32, 512, true}, {"fc", 16, 16, {}, false}};
   const std::string text = describe(ledger);
   for (const char* part :
-       {"  outside            100.0 MiB  of the process, no tensors", "  predicted          200.0 MiB  ",
-        "  measured           206.0 MiB  peak of the process so far, 3.0 % above predicted\n",
-        "  budget             256.0 MiB  of the process\n",
+       {"  outside              100.0 MiB  of the process, no tensors", "  predicted            200.0 MiB  ",
+        "  measured             206.0 MiB  peak of the process so far, 3.0 % above predicted\n",
+        "  budget               256.0 MiB  of the process\n",
         "most tensor bytes in each phase: forward 1.0 KiB, backward 2.0 KiB\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
