@@ -29,6 +29,15 @@ std::string bytes_text(int64_t bytes) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
 }
 
+/// Of the budget, what the allocator does not give out: kernels' scratch and files may grow between two looks
+/// at the process.
+int64_t guard_of(int64_t budget) {
+  constexpr double kShare = 0.015;
+  constexpr int64_t kLeast = int64_t{5} << 20;
+  const auto share = static_cast<int64_t>(kShare * static_cast<double>(budget));
+  return std::min(std::max(share, kLeast), budget / 2);
+}
+
 /// What a measured choice holds for: model, shapes, batch, budget, threads and machine.
 std::string choice_key(const Session& session) {
   const config::Run& run = session.run();
@@ -74,7 +83,7 @@ void set_budget(Session& session, const config::Run& run) {
     origin << 100 * *run.memory.share << "% of " << bytes_text(offered->bytes) << ": " << offered->limited_by;
     session.budget_origin = origin.str();
   }
-  memory::set_budget(session.budget);
+  memory::set_budget(*session.budget - guard_of(*session.budget));
   check_resident(session);
 }
 
@@ -111,6 +120,7 @@ PlannerOptions planner_options(const Session& session) {
   const config::Run& run = session.run();
   return {.micro_batch = run.plan.micro_batch,
           .budget = session.budget,
+          .guard = session.budget ? guard_of(*session.budget) : 0,
           .grouping = run.grouping,
           .recompute = run.recompute,
           .probe = {.reduction = session.reduction(),

@@ -159,12 +159,30 @@ Session build(config::Loaded loaded, const std::string& transform_json, bool mea
   fail_for_budget();
 }
 
+namespace {
+
+/// The largest sample of the training data, where it is larger than any of `batch`.
+std::optional<Batch> largest_sample(const Session& session, const Batch& batch) {
+  const std::vector<int64_t> sizes = batch.sizes();
+  int64_t most = *std::max_element(sizes.begin(), sizes.end());
+  std::optional<int64_t> largest;
+  for (int64_t id = 0; id < session.data.train->size(); ++id) {
+    if (session.data.train->sample_size(id) <= most) continue;
+    most = session.data.train->sample_size(id);
+    largest = id;
+  }
+  if (!largest) return std::nullopt;
+  return Batch(session.data.train->gather({&*largest, 1}), {*largest});
+}
+
+}  // namespace
+
 void prepare(Session& session, const Batch& batch, const std::string& plan_json) {
   if (!plan_json.empty()) {
     session.planner->restore(plan_json);
     session.planner->warn_of_smaller_budget();
   } else if (session.run().plan.micro_batch == 0 || session.budget) {
-    session.planner->prepare(batch);
+    session.planner->prepare(batch, largest_sample(session, batch));
   }
   session.evaluation_batch = session.planner->evaluation_batch(batch);
 }

@@ -115,7 +115,9 @@ RunSummary Training::summary(bool interrupted) const {
           .interrupted = interrupted};
 }
 
-void Training::report(const Record& record) {
+void Training::report(const Record& made) {
+  Record record = made;
+  record.memory.budget_bytes = session_.budget;
   metrics_.write(record);
   console_.update(record);
   ++updates_;

@@ -37,7 +37,7 @@ class Training {
   const std::vector<Record>& records() const noexcept { return records_; }
 
  private:
-  void report(const Record& record);
+  void report(const Record& made);
   /// True for a new best.
   bool evaluate(int64_t update, int64_t epoch);
   EvalRecord measure(int64_t update, int64_t epoch, const char* weights);

@@ -7,8 +7,8 @@
 
 namespace accrue {
 
-/// CRC-32 of the bytes, the one of zip and gzip (in Python: `zlib.crc32`); `before`: that of what comes before
-/// them.
+/// CRC-32 of the bytes, the one of zip and gzip (in Python: `zlib.crc32`); `before`: that of what comes
+/// before them.
 uint32_t crc32(std::span<const std::byte> bytes, uint32_t before = 0) noexcept;
 
 }  // namespace accrue

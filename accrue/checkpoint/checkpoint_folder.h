@@ -18,8 +18,8 @@ inline constexpr const char* kOptimizer = "optimizer.safetensors";  ///< state o
 inline constexpr const char* kRandom = "random.safetensors";        ///< state of the default generator
 inline constexpr const char* kConfig = "config.yaml";               ///< the resolved run
 inline constexpr const char* kTransform = "data.json";              ///< the data's transformation
-inline constexpr const char* kPlan = "plan.json";                   ///< how batches are cut, if a planner did it
-inline constexpr const char* kState = "state.json";                 ///< counters, positions, versions
+inline constexpr const char* kPlan = "plan.json";    ///< how batches are cut, if a planner did it
+inline constexpr const char* kState = "state.json";  ///< counters, positions, versions
 inline constexpr const char* kComplete = "COMPLETE";
 }  // namespace checkpoint_file
 

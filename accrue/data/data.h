@@ -17,6 +17,11 @@ class Data {
 
   /// The number of samples.
   virtual int64_t size() const = 0;
+  /// The tokens of a sample; 1 where all samples are of one size.
+  virtual int64_t sample_size(int64_t id) const {
+    static_cast<void>(id);
+    return 1;
+  }
   /// The samples `ids` (each in [0, size())), in that order: every field is [ids.size(), ...].
   /// May be called from several threads at once (training reads ahead while an evaluation reads); the same
   /// ids give the same values.

@@ -15,6 +15,9 @@ class SubsetData : public Data {
   SubsetData(std::shared_ptr<const Data> data, std::vector<int64_t> ids);
 
   int64_t size() const override { return static_cast<int64_t>(ids_.size()); }
+  int64_t sample_size(int64_t id) const override {
+    return data_->sample_size(ids_.at(static_cast<size_t>(id)));
+  }
   NamedTensors gather(std::span<const int64_t> ids) const override;
   NamedTensors gather_for_training(std::span<const int64_t> ids,
                                    std::span<const int64_t> epochs) const override;

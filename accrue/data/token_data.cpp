@@ -22,6 +22,12 @@ at::Tensor offsets_of(const std::vector<int64_t>& lengths) {
 
 }  // namespace
 
+int64_t RowData::sample_size(int64_t id) const {
+  check_ids({&id, 1}, size());
+  const auto row = static_cast<size_t>(id);
+  return rows_.offsets[row + 1] - rows_.offsets[row];
+}
+
 NamedTensors RowData::gather(std::span<const int64_t> ids) const {
   check_ids(ids, size());
   std::vector<int64_t> lengths;

@@ -18,6 +18,7 @@ class RowData : public Data {
   explicit RowData(TokenRows rows) : rows_(std::move(rows)) {}
 
   int64_t size() const override { return rows_.size(); }
+  int64_t sample_size(int64_t id) const override;
   NamedTensors gather(std::span<const int64_t> ids) const override;
   const TokenRows& rows() const noexcept { return rows_; }
 

@@ -44,12 +44,12 @@ struct ModuleInfo {
       {};  ///< the module's own words with its options, such as "torch::nn::Dropout(p=0.5, inplace=false)"
 };
 
-/// A part of a model that can be run again in its backward (`nn::Segments`), and the most that its forward took
-/// since it was last said which parts are.
+/// A part of a model that can be run again in its backward (`nn::Segments`), and the most that its forward
+/// took since it was last said which parts are.
 struct SegmentInfo {
-  std::string name;         ///< the module's path
-  int64_t kept_bytes = 0;   ///< for its backward, beyond its output; 0 where the allocator is not installed
-  double seconds = 0;       ///< of its forward
+  std::string name;        ///< the module's path
+  int64_t kept_bytes = 0;  ///< for its backward, beyond its output; 0 where the allocator is not installed
+  double seconds = 0;      ///< of its forward
   bool is_recomputed = false;
 };
 

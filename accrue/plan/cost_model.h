@@ -14,9 +14,9 @@ namespace accrue {
 /// fitted to what was measured by least squares of the relative differences (a sum of few non-negative terms:
 /// every subset of them is tried, Lawson and Hanson 1974). Of fits that are equally good the one of the
 /// fewest terms stands, so features that what was measured does not tell apart (all samples of one size) are
-/// left out, the first of total, samples, squares, constant staying. Of samples of one size the values between
-/// two that were measured are on the line between them, and beyond the largest on the line through the last
-/// two, since a peak is a largest of sums rather than a sum.
+/// left out, the first of total, samples, squares, constant staying. Of samples of one size the values
+/// between two that were measured are on the line between them, and beyond the largest on the line through
+/// the last two, since a peak is a largest of sums rather than a sum.
 class CostModel {
  public:
   /// Takes a measured value; one that is no finite number of at least 0 is left out. The 64 distinct sizes

@@ -77,8 +77,9 @@ Prediction Planner::predict(const Plan& plan, const Batch& batch) const {
   return whole;
 }
 
-std::optional<int64_t> Planner::budget() const {
-  return options_.budget ? options_.budget : memory::budget();
+std::optional<int64_t> Planner::usable_budget() const {
+  if (!options_.budget) return memory::budget();
+  return *options_.budget - options_.guard;
 }
 
 bool Planner::fits(const GroupSize& size, const Bytes& bytes) const {
@@ -117,7 +118,7 @@ void Planner::note_static() {
   bytes_.fixed = std::max(bytes_.fixed, memory::live_bytes(updater_.gradients().flats().front().device()));
   bytes_.data = std::max(bytes_.data, now.live_data * (1 + options_.batches_ahead));
   bytes_.outside = now.outside;
-  bytes_.budget = budget();
+  bytes_.budget = usable_budget();
 }
 
 /// `fresh`: it ran from an empty cache, so that what was held is this group's own.

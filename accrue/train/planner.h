@@ -19,6 +19,7 @@ namespace accrue {
 struct PlannerOptions {
   int64_t micro_batch = 0;             ///< samples of a group; 0: chosen by measurement
   std::optional<int64_t> budget = {};  ///< bytes of the process; empty: the allocator's (memory::budget)
+  int64_t guard = 0;                   ///< bytes of the budget that the allocator does not give out
   Grouping grouping = Grouping::as_given;
   Recompute recompute = Recompute::automatic;
   ProbeOptions probe = {};
@@ -57,7 +58,8 @@ class Planner {
   /// sample. Recomputes parts of the model where a single sample does not fit otherwise and Recompute allows
   /// it. Throws BudgetError, with the smallest budget that would do and what else would save bytes, where
   /// nothing fits; to find that out one micro-step may run without the limit.
-  void prepare(const Batch& batch);
+  /// `largest`: the largest sample of all the data where it is not in this batch, so that it fits as well.
+  void prepare(const Batch& batch, const std::optional<Batch>& largest = std::nullopt);
   bool is_prepared() const noexcept { return prepared_; }
 
   /// How to cut this batch.
@@ -126,10 +128,10 @@ class Planner {
   void learn(const Probe& probe, bool fresh);
   void note_static();
   std::optional<Probe> try_samples(const std::function<MicroBatch()>& gather, bool fresh);
-  std::optional<int64_t> budget() const;
+  std::optional<int64_t> usable_budget() const;
   Rows like_a_group(const std::vector<int64_t>& sizes, int64_t capacity) const;
   void prepare_given(const Batch& batch);
-  void prepare_measured(const Batch& batch);
+  void prepare_measured(const Batch& batch, const std::optional<Batch>& largest);
   void try_largest(const Batch& batch, const Rows& rows);
   void try_sizes(const Batch& batch);
   void repeat(const Batch& batch, Trial& trial, double until);

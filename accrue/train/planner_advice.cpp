@@ -15,8 +15,8 @@ namespace accrue {
 namespace {
 
 // What a run needs beyond what a probe sees, as the planner itself keeps free.
-constexpr double kHeadroom = 1.015;  // the reserve of planner.cpp, and half of it more
-constexpr int64_t kMoreHeadroom = int64_t{5} << 20;
+constexpr double kHeadroom = 1.03;
+constexpr int64_t kMoreHeadroom = int64_t{10} << 20;
 
 std::string bytes(int64_t count) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(count, 0)));
@@ -89,7 +89,7 @@ void Planner::give_up(const Batch& batch, const Rows& rows) {
   if (needed && asked) needed = std::min(*needed, *asked);
   if (!needed && refusal) needed = refusal->outside + refusal->held + refusal->asked;
   const double with_headroom = kHeadroom * static_cast<double>(needed.value_or(0)) + kMoreHeadroom;
-  fail(message::budget_too_small, {{"budget", budget() ? bytes(*budget()) : "of this machine"},
+  fail(message::budget_too_small, {{"budget", options_.budget ? bytes(*options_.budget) : "of this machine"},
                                    {"samples", rows.size()},
                                    {"outside", bytes(bytes_.outside)},
                                    {"long_lived", bytes(ledger.long_lived())},

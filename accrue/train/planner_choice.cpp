@@ -75,12 +75,12 @@ bool Planner::is_ragged(const Batch& batch) const {
   return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end();
 }
 
-void Planner::prepare(const Batch& batch) {
+void Planner::prepare(const Batch& batch, const std::optional<Batch>& largest) {
   note_static();
   if (micro_batch_ > 0) {
     prepare_given(batch);
   } else if (!take_kept_choice(batch)) {
-    prepare_measured(batch);
+    prepare_measured(batch, largest);
     keep_choice();
   }
   give_back_memory(updater_.gradients());
@@ -111,10 +111,10 @@ void Planner::prepare_given(const Batch& batch) {
   try_largest(batch, rows);
 }
 
-void Planner::prepare_measured(const Batch& batch) {
+void Planner::prepare_measured(const Batch& batch, const std::optional<Batch>& largest) {
   const std::vector<int64_t> sizes = batch.sizes();
   const std::vector<int64_t> order = by_falling_size(sizes);
-  try_largest(batch, {order.front()});
+  largest ? try_largest(*largest, {0}) : try_largest(batch, {order.front()});
   if (is_ragged(batch)) {
     const int64_t capacity = 2 * sizes[static_cast<size_t>(order.front())];
     const Rows longest = run_of(order, 0, sizes, layout(), capacity);
@@ -151,10 +151,10 @@ void Planner::recompute_what_is_needed(const Batch& batch, const Rows& rows) {
     kept += segment.kept_bytes;
     largest = std::max(largest, segment.kept_bytes);
   }
-  if (!budget()) return;
+  if (!usable_budget()) return;
   const GroupSize size = size_of(rows, batch.sizes(), layout());
-  const auto reserve = static_cast<int64_t>(0.01 * static_cast<double>(*budget()));
-  const int64_t room = *budget() - reserve - bytes_.peak(size);
+  const auto reserve = static_cast<int64_t>(0.01 * static_cast<double>(*usable_budget()));
+  const int64_t room = *usable_budget() - reserve - bytes_.peak(size);
   const std::vector<bool> all = recomputed_;
   set_recomputed(choose_segments(costs, kept - largest - std::max<int64_t>(room, 0)));
   const std::optional<Probe> probe = try_rows(batch, rows, true);

@@ -119,7 +119,7 @@ void Planner::restore(const std::string& text) {
     refused_ = refused;
     reached_ = memory::peak_resident_bytes().value_or(0);
     prepared_ = true;
-    bytes_.budget = budget();
+    bytes_.budget = usable_budget();
   } catch (const nlohmann::json::exception& error) {
     fail(message::plan_text_bad, {{"what", error.what()}});
   } catch (const ArgumentError& error) {

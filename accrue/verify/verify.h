@@ -41,7 +41,8 @@ struct VerifyOptions {
   uint64_t seed = 0;  ///< of every run, and of the context that layers see
   /// Live tensor bytes that the whole batch may take; a part is compared if it would take more.
   std::optional<int64_t> memory_limit_bytes = {};
-  Recompute recompute = Recompute::automatic;  ///< whether parts may be run again where the whole does not fit
+  Recompute recompute =
+      Recompute::automatic;             ///< whether parts may be run again where the whole does not fit
   GradientBuffer* gradients = nullptr;  ///< the buffer that holds the parameters now, if one does
   double float64_bound = 1e-10;
   double distance_factor = 4;  ///< how much farther than the whole run the split run may be from float64
@@ -58,8 +59,9 @@ struct VerifyOptions {
 /// bit, also on an exception. A model that cannot run in float64 is compared in its own types alone, and the
 /// verdict says so. A batch that does not fit into the memory (`memory_limit_bytes`, or
 /// a refusal) is compared with the parts of the model recomputed, and if that does not do, on the largest
-/// part that fits; the scope says which. Throws ArgumentError for a plan that is not possible or a batch of no weight, StateError
-/// if a buffer that is not `options.gradients` holds the parameters, and what model and loss throw.
+/// part that fits; the scope says which. Throws ArgumentError for a plan that is not possible or a batch of
+/// no weight, StateError if a buffer that is not `options.gradients` holds the parameters, and what model and
+/// loss throw.
 Verdict verify(const Model& model, const Loss& loss, const Batch& batch, const VerifyOptions& options);
 
 }  // namespace accrue
