@@ -3,6 +3,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <new>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/memory.h"
@@ -25,7 +27,8 @@ void check_budget(const char* name, std::optional<int64_t> bytes) {
 }  // namespace
 
 Pool& process_pool() noexcept {
-  static Pool* const pool = new Pool;
+  alignas(Pool) static std::array<std::byte, sizeof(Pool)> place;
+  static Pool* const pool = new (place.data()) Pool;
   return *pool;
 }
 
