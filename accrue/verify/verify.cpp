@@ -31,12 +31,14 @@ class RecomputeScope {
   RecomputeScope(const Model& model, Recompute may) : model_(model), may_(may) {
     for (const SegmentInfo& segment : model.segments()) before_.push_back(segment.is_recomputed);
   }
-  ~RecomputeScope() {
-    if (changed_) model_.recompute(before_);
-  }
+  ~RecomputeScope() { take_back(); }
   RecomputeScope(const RecomputeScope&) = delete;
   RecomputeScope& operator=(const RecomputeScope&) = delete;
 
+  void take_back() {
+    if (changed_) model_.recompute(before_);
+    changed_ = false;
+  }
   /// True if more is run again than before.
   bool use_all() {
     const bool all = std::find(before_.begin(), before_.end(), false) == before_.end();
@@ -62,7 +64,11 @@ Measurement measure_what_fits(const Model& model, const Loss& loss, const Verify
     return groups_within(full, *options.memory_limit_bytes, held_bytes(model, full.batch, options), run);
   };
   int64_t num_groups = foretold();
-  if (num_groups < full.plan.num_micro_steps() && recompute.use_all()) num_groups = foretold();
+  if (num_groups < full.plan.num_micro_steps() && recompute.use_all()) {
+    const int64_t recomputed = foretold();
+    if (recomputed <= num_groups) recompute.take_back();  // of a small model most is not activations
+    num_groups = std::max(num_groups, recomputed);
+  }
   while (num_groups > 0) {
     part = first_groups(full, num_groups);
     try {

@@ -32,13 +32,16 @@ class Commands(ProgramTest):
         self.assertEqual(categories["parameters"], parameters)
         self.assertEqual(categories["gradients"], parameters)
         self.assertEqual(categories["optimizer_state"], 2 * parameters)
-        self.assertIsNone(categories["activations"])
+        self.assertGreater(categories["activations"], 0)
+        self.assertIsNone(report["memory"]["budget_bytes"])
         text, _ = self.accrue("plan", "run.yaml")
         self.assertIn("num_micro_steps", text)
 
     def test_the_long_lived_rows_do_not_depend_on_the_split(self):
-        rows = [strict(self.accrue("plan", "run.yaml", "--json", "--set", f"batch.micro_batch={size}")[0])["memory"]
-                for size in (1, 16, 128)]
+        long_lived = ("parameters", "gradients", "optimizer_state", "masters", "average")
+        reports = [strict(self.accrue("plan", "run.yaml", "--json", "--set", f"batch.micro_batch={size}")[0])
+                   for size in (1, 16, 128)]
+        rows = [{name: report["memory"]["categories"][name] for name in long_lived} for report in reports]
         self.assertEqual(rows[0], rows[1])
         self.assertEqual(rows[0], rows[2])
 
