@@ -8,7 +8,6 @@
 #include "accrue/config/words.h"
 #include "accrue/memory/device.h"
 #include "accrue/memory/resident.h"
-#include "accrue/report/from_result.h"
 #include "accrue/update/kernels.h"
 #include "models/models.h"
 
@@ -17,7 +16,7 @@ namespace {
 
 constexpr int64_t kWarmupUpdates = 2;
 
-RunRecord::Workload workload_of(const Session& session) {
+RunRecord::Workload workload_of(const Session& session, const Batch& batch) {
   const config::Run& run = session.run();
   RunRecord::Workload workload;
   workload.task = config::word_of(run.task);
@@ -26,7 +25,7 @@ RunRecord::Workload workload_of(const Session& session) {
   workload.optimizer = config::kOptimizerWords.at(run.optimizer.index());
   workload.parameters = models::num_parameters(session.model);
   workload.batch = std::min(run.batch.size, session.data.train->size());
-  const Plan cut = session.planner->plan(session.first_batch());
+  const Plan cut = session.planner->plan(batch);
   workload.micro_batch = cut.micro_batch();
   workload.num_micro_steps = cut.num_micro_steps();
   if (session.data.format == DataFormat::tokens) {
@@ -37,8 +36,8 @@ RunRecord::Workload workload_of(const Session& session) {
   return workload;
 }
 
-RunRecord::Memory memory_of(const Session& session) {
-  const memory::Ledger ledger = static_ledger(session.model, *session.updater);
+RunRecord::Memory memory_of(const Session& session, const Batch& batch) {
+  const memory::Ledger ledger = ledger_of(session, batch);
   RunRecord::Memory memory;
   memory.peak_resident_bytes = memory::peak_resident_bytes();
   memory.parameters = ledger.parameters;
@@ -54,8 +53,7 @@ RunRecord::Memory memory_of(const Session& session) {
       memory.device_reserved = statistics->peak_held;
     }
   }
-  const Batch batch = session.first_batch();
-  memory.ledger_json = memory::to_json(ledger_of(session, batch));
+  memory.ledger_json = memory::to_json(ledger);
   memory.plan_json = session.planner->to_json();
   memory.num_refusals = session.planner->num_refusals();
   return memory;
@@ -65,15 +63,16 @@ RunRecord::Memory memory_of(const Session& session) {
 
 RunRecord describe_run(const Session& session, const RunSummary& summary, const Training& training) {
   const std::vector<Record>& records = training.records();
+  const Batch batch = session.first_batch();
   RunRecord record;
-  record.workload = workload_of(session);
+  record.workload = workload_of(session, batch);
   record.environment.torch = TORCH_VERSION;
   record.environment.device = session.run().device;
   record.environment.threads = session.run().threads;
   record.environment.kernels = kernels_in_use();
   fill_environment(record.environment);
   record.performance = performance_of(records, kWarmupUpdates);
-  record.memory = memory_of(session);
+  record.memory = memory_of(session, batch);
   record.training = {.updates = session.updater->num_windows(),
                      .skipped = session.updater->num_windows() - session.updater->num_updates(),
                      .samples = training.samples(),

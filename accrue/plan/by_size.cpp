@@ -15,16 +15,6 @@ namespace {
 using Fits = std::function<bool(const GroupSize&)>;
 using Cost = std::function<double(const GroupSize&)>;
 
-/// The samples by falling size, equal ones as given.
-std::vector<int64_t> largest_first(std::span<const int64_t> sizes) {
-  std::vector<int64_t> order(sizes.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return sizes[static_cast<size_t>(a)] > sizes[static_cast<size_t>(b)];
-  });
-  return order;
-}
-
 /// `order`, or nothing where every row stands in its own place: such a batch is cut without a copy.
 std::vector<int64_t> unless_unmoved(std::vector<int64_t> order) {
   if (std::is_sorted(order.begin(), order.end())) order.clear();
@@ -65,6 +55,15 @@ Plan plan_of(std::span<const int64_t> sizes, std::vector<Group> groups, std::vec
 }
 
 }  // namespace
+
+std::vector<int64_t> largest_first(std::span<const int64_t> sizes) {
+  std::vector<int64_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return sizes[static_cast<size_t>(a)] > sizes[static_cast<size_t>(b)];
+  });
+  return order;
+}
 
 Plan plan_by_size(std::span<const int64_t> sizes, const PlanOptions& options) {
   Plan made = plan(static_cast<int64_t>(sizes.size()), options);

@@ -11,6 +11,9 @@
 
 namespace accrue {
 
+/// The samples by falling size, equal ones as given.
+std::vector<int64_t> largest_first(std::span<const int64_t> sizes);
+
 /// Cuts a batch whose samples have these sizes into groups of like size, the largest group first: samples are
 /// sorted by size, largest first (equal ones as given), then cut in full groups of `micro_batch` and one
 /// smaller, or with `num_micro_steps` alone in so many whose numbers of samples differ by at most one. Throws

@@ -34,14 +34,6 @@ std::string right(const std::string& text, size_t width) {
   return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
 }
 
-size_t largest_of(const Planner& planner, const std::vector<GroupSize>& sizes) {
-  const CostModel& cost = planner.memory_model();
-  const auto less = [&](const GroupSize& a, const GroupSize& b) {
-    return cost.is_fitted() ? cost.predict(a) < cost.predict(b) : a.total < b.total;
-  };
-  return static_cast<size_t>(std::max_element(sizes.begin(), sizes.end(), less) - sizes.begin());
-}
-
 Json json_of(const std::optional<int64_t>& number) {
   return number ? Json(*number) : Json();
 }
@@ -50,11 +42,10 @@ Json json_of(const std::optional<int64_t>& number) {
 
 std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double seconds) {
   const std::vector<int64_t> sizes = batch.sizes();
-  const bool sorts = planner.options().grouping == Grouping::by_size;
   std::vector<PlanRow> rows;
   const auto add = [&](std::string name, const Plan& plan) {
     const std::vector<GroupSize> groups = group_sizes(plan, sizes, planner.layout());
-    const size_t largest = largest_of(planner, groups);
+    const size_t largest = planner.largest_of(groups);
     PlanRow row{.name = std::move(name),
                 .num_micro_steps = plan.num_micro_steps(),
                 .largest = plan.groups[largest].length};
@@ -72,15 +63,15 @@ std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double 
         probe && probe->peak > 0 ? std::optional(probe->peak - probe->activations) : ledger.workspace;
     row.gradients = ledger.gradients;
     row.parameters_and_state = ledger.long_lived() - ledger.gradients;
-    row.peak = planner.predict(plan, batch).peak_bytes;
-    row.seconds = planner.predict(plan, batch).seconds;
+    const Prediction foretold = planner.predict(plan, batch);
+    row.peak = foretold.peak_bytes;
+    row.seconds = foretold.seconds;
     rows.push_back(std::move(row));
   };
   for (const int64_t count : {1, 2, 4, 8}) {
     if (count > batch.size()) continue;
-    const PlanOptions cut{.num_micro_steps = count, .remainder = Remainder::smaller};
     add(count == 1 ? "whole batch" : "num_micro_steps " + std::to_string(count),
-        sorts ? plan_by_size(sizes, cut) : plan(batch.size(), cut));
+        planner.cut(sizes, {.num_micro_steps = count, .remainder = Remainder::smaller}));
   }
   add("chosen", planner.plan(batch));
   return rows;

@@ -93,13 +93,23 @@ bool Planner::fits(const GroupSize& size) const {
   return fits(size, bytes_);
 }
 
+size_t Planner::largest_of(const std::vector<GroupSize>& groups) const {
+  const CostModel& cost = bytes_.memory;
+  const auto less = [&](const GroupSize& a, const GroupSize& b) {
+    return cost.is_fitted() ? cost.predict(a) < cost.predict(b) : a.total < b.total;
+  };
+  return static_cast<size_t>(std::max_element(groups.begin(), groups.end(), less) - groups.begin());
+}
+
+Plan Planner::cut(const std::vector<int64_t>& sizes, const PlanOptions& asked) const {
+  if (options_.grouping == Grouping::by_size) return plan_by_size(sizes, asked);
+  return accrue::plan(static_cast<int64_t>(sizes.size()), asked);
+}
+
 Plan Planner::plan(const Batch& batch) const {
   const std::vector<int64_t> sizes = batch.sizes();
-  const bool sorts = options_.grouping == Grouping::by_size;
   if (micro_batch_ > 0) {
-    const PlanOptions cut{.micro_batch = std::min(micro_batch_, batch.size()),
-                          .remainder = Remainder::smaller};
-    return sorts ? plan_by_size(sizes, cut) : accrue::plan(batch.size(), cut);
+    return cut(sizes, {.micro_batch = std::min(micro_batch_, batch.size()), .remainder = Remainder::smaller});
   }
   const Bytes& known = decided_ ? *decided_ : bytes_;
   const auto holds = [&](const GroupSize& size) {
@@ -108,8 +118,8 @@ Plan Planner::plan(const Batch& batch) const {
   const auto cost = [&](const GroupSize& size) {
     return known.memory.is_fitted() ? known.memory.predict(size) : size.total;
   };
-  return sorts ? plan_filled(sizes, layout(), holds, cost)
-               : plan_filled_as_given(sizes, layout(), holds, cost);
+  return options_.grouping == Grouping::by_size ? plan_filled(sizes, layout(), holds, cost)
+                                                : plan_filled_as_given(sizes, layout(), holds, cost);
 }
 
 /// What stays between micro-steps, with the batches that are gathered ahead.
@@ -209,20 +219,18 @@ int64_t Planner::evaluation_batch(const Batch& batch) const {
 memory::Ledger Planner::ledger(const Plan& plan, const Batch& batch) const {
   memory::Ledger ledger = static_ledger(model_, updater_);
   const std::vector<GroupSize> sizes = group_sizes(plan, batch.sizes(), layout());
-  const auto largest = std::max_element(sizes.begin(), sizes.end(), [this](const auto& a, const auto& b) {
-    return bytes_.memory.predict(a) < bytes_.memory.predict(b);
-  });
-  if (!bytes_.memory.is_fitted() || largest == sizes.end()) return ledger;
+  if (!bytes_.memory.is_fitted() || sizes.empty()) return ledger;
+  const GroupSize& largest = sizes[largest_of(sizes)];
   if (bytes_.activations.is_fitted()) {
-    ledger.activations = std::llround(bytes_.activations.predict(*largest));
+    ledger.activations = std::llround(bytes_.activations.predict(largest));
     ledger.workspace =
-        std::max<int64_t>(std::llround(bytes_.memory.predict(*largest)) - *ledger.activations, 0);
+        std::max<int64_t>(std::llround(bytes_.memory.predict(largest)) - *ledger.activations, 0);
   }
   ledger.input_data = std::max<int64_t>(bytes_.fixed - ledger.long_lived(), 0) + bytes_.data;
   ledger.outside = bytes_.outside;
   ledger.rounding = std::llround((bytes_.spread - 1) * (static_cast<double>(bytes_.fixed + bytes_.data) +
-                                                        bytes_.memory.predict(*largest)));
-  ledger.predicted = std::max(bytes_.peak(*largest), reached_);
+                                                        bytes_.memory.predict(largest)));
+  ledger.predicted = std::max(bytes_.peak(largest), reached_);
   return ledger;
 }
 

@@ -77,6 +77,11 @@ class Planner {
   /// For `SplitOptions::make_room`: recomputes every part that can be, if that is allowed and not done yet.
   bool make_room();
 
+  /// The number of the group that takes the most bytes; the largest one where bytes are not known.
+  size_t largest_of(const std::vector<GroupSize>& groups) const;
+  /// Cuts samples of these sizes as asked, grouped as the options say.
+  Plan cut(const std::vector<int64_t>& sizes, const PlanOptions& asked) const;
+
   const std::vector<Candidate>& candidates() const noexcept { return candidates_; }
   /// "32 samples", "1024 tokens": the most that a group holds.
   std::string limit_text() const;

@@ -27,16 +27,6 @@ constexpr double kMoment = 0.03;
 constexpr int kMostRuns = 12;
 constexpr int kUntimedDoublings = 2;
 
-/// Rows from largest to smallest, equal ones as given.
-std::vector<int64_t> by_falling_size(const std::vector<int64_t>& sizes) {
-  std::vector<int64_t> rows(sizes.size());
-  std::iota(rows.begin(), rows.end(), int64_t{0});
-  std::stable_sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) {
-    return sizes[static_cast<size_t>(a)] > sizes[static_cast<size_t>(b)];
-  });
-  return rows;
-}
-
 GroupSize size_of(const std::vector<int64_t>& rows, const std::vector<int64_t>& sizes, Layout layout) {
   GroupSize size;
   for (const int64_t row : rows) size = with_sample(size, sizes[static_cast<size_t>(row)], layout);
@@ -96,11 +86,7 @@ void Planner::prepare_given(const Batch& batch) {
   const std::vector<int64_t> sizes = batch.sizes();
   const Plan cut = plan(batch);
   const std::vector<GroupSize> groups = group_sizes(cut, sizes, layout());
-  const auto largest = static_cast<size_t>(
-      std::max_element(groups.begin(), groups.end(),
-                       [](const GroupSize& a, const GroupSize& b) { return a.total < b.total; }) -
-      groups.begin());
-  const Group& group = cut.groups[largest];
+  const Group& group = cut.groups[largest_of(groups)];
   Rows rows;
   for (int64_t place = group.start; place < group.start + group.length; ++place) {
     rows.push_back(cut.order.empty() ? place : cut.order[static_cast<size_t>(place)]);
@@ -113,7 +99,7 @@ void Planner::prepare_given(const Batch& batch) {
 
 void Planner::prepare_measured(const Batch& batch, const std::optional<Batch>& largest) {
   const std::vector<int64_t> sizes = batch.sizes();
-  const std::vector<int64_t> order = by_falling_size(sizes);
+  const std::vector<int64_t> order = largest_first(sizes);
   largest ? try_largest(*largest, {0}) : try_largest(batch, {order.front()});
   if (is_ragged(batch)) {
     const int64_t capacity = 2 * sizes[static_cast<size_t>(order.front())];
@@ -170,7 +156,7 @@ Planner::Rows Planner::like_a_group(const std::vector<int64_t>& sizes, int64_t c
     std::iota(rows.begin(), rows.end(), int64_t{0});
     return run_of(rows, 0, sizes, layout(), capacity);
   }
-  const std::vector<int64_t> order = by_falling_size(sizes);
+  const std::vector<int64_t> order = largest_first(sizes);
   const auto total = static_cast<double>(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
   double before = 0;
   size_t first = 0;

@@ -153,10 +153,7 @@ bool Planner::take_kept_choice(const Batch& batch) {
   decided_.reset();
   const Plan cut = plan(batch);
   const std::vector<GroupSize> groups = group_sizes(cut, batch.sizes(), layout());
-  const auto largest = std::max_element(groups.begin(), groups.end(), [this](const auto& a, const auto& b) {
-    return bytes_.memory.predict(a) < bytes_.memory.predict(b);
-  });
-  const std::optional<Probe> probe = try_group(batch, cut, static_cast<size_t>(largest - groups.begin()));
+  const std::optional<Probe> probe = try_group(batch, cut, largest_of(groups));
   memory::measure_outside();
   bytes_.outside = memory::statistics().outside;
   if (probe && fits(probe->size)) return true;

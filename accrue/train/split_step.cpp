@@ -103,7 +103,6 @@ UpdateResult SplitStep::run_window(const Batch& batch, const Plan& plan, const s
   const bool skips_micro_batches = updater_.options().non_finite == NonFinite::skip_micro_batch;
   UpdateResult measured;
   while (true) {
-    running_.reset();
     Window window(updater_.gradients(), model_,
                   {.term_weights = weigh(batch, plan, left_out),
                    .reduction = options_.reduction,
