@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "accrue/accumulate/accumulate_options.h"
+#include "accrue/base/activation.h"
 #include "accrue/batch/batch_options.h"
 #include "accrue/data/data_options.h"
 #include "accrue/plan/plan_options.h"
@@ -20,7 +21,7 @@ enum class Task { regression, classification, image_classification, causal_lm, s
 enum class ModelKind { linear, mlp, cnn, resnet18, resnet34, resnet50, gpt };
 enum class Norm { group, layer, batch, none };
 enum class Stem { small, large };
-enum class Activation { relu, gelu, gelu_tanh, tanh, silu };
+using accrue::Activation;
 enum class LossKind { automatic, mse, l1, huber, cross_entropy, binary_cross_entropy };
 enum class BatchNormPolicy { warn, freeze };
 enum class Reduction { exact, micro_mean };

@@ -37,6 +37,14 @@ enum class Reduction {
                ///< ones
 };
 
+/// What a loss of one term is, for those who compute it without a graph.
+struct KnownLoss {
+  enum class Kind { mse, cross_entropy };
+  Kind kind = Kind::mse;
+  std::string target = {};     ///< the field: the prediction's elements, or class numbers [n]
+  double label_smoothing = 0;  ///< cross_entropy
+};
+
 /// A loss as the engine uses it.
 struct Loss {
   std::string name = "loss";
@@ -45,6 +53,8 @@ struct Loss {
   /// The weight of each term of a whole batch if the data alone tell it, else empty. With several terms every
   /// weight must be known before the window's first backward.
   std::function<std::vector<double>(const Batch&)> weigh = {};
+  /// What `terms` computes, where it is one of the known losses.
+  std::optional<KnownLoss> known = {};
 };
 
 /// A term from a mean over `count` samples, elements or tokens, for a user's loss that reduces by mean.

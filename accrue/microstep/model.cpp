@@ -10,11 +10,20 @@
 
 namespace accrue {
 
+const NamedTensors& Outputs::tensors() const {
+  if (deferred_ && tensors_.size() == 0) tensors_ = {{"output", deferred_->make()}};
+  return tensors_;
+}
+
 const at::Tensor& Outputs::tensor() const {
-  if (tensors_.size() == 1) return tensors_.begin()->second;
+  if (tensors().size() == 1) return tensors_.begin()->second;
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors_) names.push_back(name);
   fail(message::outputs_not_one, {{"count", tensors_.size()}, {"names", join(names)}});
+}
+
+std::vector<int64_t> Outputs::shape() const {
+  return deferred_ ? deferred_->shape : tensor().sizes().vec();
 }
 
 void add_tensor(std::vector<NamedTensor>& list, const std::string& name, const at::Tensor& tensor) {

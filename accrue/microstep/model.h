@@ -5,27 +5,61 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "accrue/base/activation.h"
 #include "accrue/batch/batch.h"
 
 namespace accrue {
+
+/// Logits that are made only where somebody asks for them: a loss of few rows never has them whole.
+struct DeferredLogits {
+  std::function<at::Tensor()> make;  ///< [..., classes], with the graph
+  std::vector<int64_t> shape;        ///< of what `make` gives
+  /// The summed cross entropy of some rows, 0-dim with the graph: rows [m] int64 on the CPU (places of the
+  /// flattened leading dimensions, each at most once), targets [m] int64 on the CPU in [0, classes), class
+  /// weights [classes] or undefined.
+  std::function<at::Tensor(const at::Tensor& rows, const at::Tensor& targets, double label_smoothing,
+                           const at::Tensor& class_weights)>
+      cross_entropy;
+};
 
 /// What a model gives: one tensor, or several by name.
 class Outputs {
  public:
   Outputs(at::Tensor output)
-      : tensors_{{"output", std::move(output)}} {}                 // NOLINT(google-explicit-constructor)
-  Outputs(NamedTensors outputs) : tensors_(std::move(outputs)) {}  // NOLINT(google-explicit-constructor)
+      : tensors_{{"output", std::move(output)}} {}                  // NOLINT(google-explicit-constructor)
+  Outputs(NamedTensors outputs) : tensors_(std::move(outputs)) {}   // NOLINT(google-explicit-constructor)
+  Outputs(DeferredLogits logits) : deferred_(std::move(logits)) {}  // NOLINT(google-explicit-constructor)
 
-  /// The only output; throws ArgumentError if there are several.
+  /// The only output (deferred logits are made now); throws ArgumentError if there are several.
   const at::Tensor& tensor() const;
-  const at::Tensor& operator[](std::string_view name) const { return tensors_[name]; }
-  const NamedTensors& tensors() const noexcept { return tensors_; }
+  const at::Tensor& operator[](std::string_view name) const { return tensors()[name]; }
+  const NamedTensors& tensors() const;
+  /// Null where the outputs are there already.
+  const DeferredLogits* deferred() const noexcept { return deferred_ ? &*deferred_ : nullptr; }
+  /// Shape of the only output; deferred logits stay unmade.
+  std::vector<int64_t> shape() const;
 
  private:
-  NamedTensors tensors_;
+  mutable NamedTensors tensors_;
+  std::optional<DeferredLogits> deferred_;
+};
+
+/// One layer of a chain: activation(x weight^T + bias).
+struct ChainLayer {
+  at::Tensor weight;  ///< [out, in]
+  at::Tensor bias;    ///< [out], or undefined
+  std::optional<Activation> activation = {};
+};
+
+/// A model that is nothing but known layers, one after the other, on fields that are flattened and laid side
+/// by side: its micro-steps can be run without a graph.
+struct Chain {
+  std::vector<std::string> fields;  ///< [n, ...] each
+  std::vector<ChainLayer> layers;
 };
 
 /// A parameter or buffer with every name that the model has for it (a tied tensor stands once).
@@ -74,6 +108,9 @@ struct Model {
   std::function<std::vector<SegmentInfo>()> segments = [] { return std::vector<SegmentInfo>{}; };
   /// Says which of `segments` are run again from now on. Empty: none can.
   std::function<void(const std::vector<bool>&)> recompute = {};
+  /// What `forward` computes in training mode, where that is a chain of the model's own parameters. Empty: it
+  /// is none.
+  std::function<Chain()> chain = {};
 };
 
 /// `model.note_modes`, or the same by `is_training` and `train`.
