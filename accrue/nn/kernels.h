@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "accrue/base/activation.h"
 
@@ -124,9 +125,21 @@ struct LayerKernels {
   double (*cross_entropy)(const CrossEntropyColumns<Real>& columns);
 };
 
-/// The compilation that goes with `accrue::kernels()` (the environment variable ACCRUE_KERNELS); Real is
+/// The compilation that goes with `accrue::kernels_named(name)`, which throws for what it throws for; Real is
 /// float or double.
 template <class Real>
+const LayerKernels<Real>& layer_kernels_named(std::string_view name);
+template <>
+const LayerKernels<float>& layer_kernels_named<float>(std::string_view name);
+template <>
+const LayerKernels<double>& layer_kernels_named<double>(std::string_view name);
+
+/// That of `accrue::kernels()` (the environment variable ACCRUE_KERNELS).
+template <class Real>
 const LayerKernels<Real>& layer_kernels();
+template <>
+const LayerKernels<float>& layer_kernels<float>();
+template <>
+const LayerKernels<double>& layer_kernels<double>();
 
 }  // namespace accrue::nn

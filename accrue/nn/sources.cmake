@@ -1,9 +1,35 @@
+accrue_sources(core nn
+  kernels.cpp
+  kernels_baseline.cpp)
+# Fused multiply-adds only where the source says so: the same bits at every place. The other flags change no value.
+set(layer_kernel_flags -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/accrue/nn/kernels_baseline.cpp TARGET_DIRECTORY accrue_core
+  PROPERTIES COMPILE_OPTIONS "${layer_kernel_flags}")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+  accrue_sources(core nn kernels_avx2.cpp)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/accrue/nn/kernels_avx2.cpp TARGET_DIRECTORY accrue_core
+    PROPERTIES COMPILE_OPTIONS "${layer_kernel_flags};-mavx2;-mfma")
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/accrue/nn/kernels.cpp TARGET_DIRECTORY accrue_core
+    PROPERTIES COMPILE_DEFINITIONS ACCRUE_HAVE_AVX2_KERNELS)
+endif()
 accrue_sources(torch nn
   attention.cpp
+  block.cpp
   compute_type.cpp
   dropout.cpp
+  embedding.cpp
+  function.cpp
   functions.cpp
+  head.cpp
   layer.cpp
+  linear.cpp
+  norm.cpp
+  norm_rows.cpp
+  parameter_gradient.cpp
+  plain.cpp
+  random_stream.cpp
   recompute.cpp
   second_run.cpp
-  segments.cpp)
+  segment_attention.cpp
+  segments.cpp
+  shapes.cpp)

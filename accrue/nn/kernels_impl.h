@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Included by one source for each instruction set.
+#pragma once
+
+#include "accrue/nn/attention_backward_impl.h"
+#include "accrue/nn/cross_entropy_impl.h"
+#include "accrue/nn/kernels.h"
+#include "accrue/nn/rows_impl.h"
+
+namespace accrue::nn {
+namespace {
+
+template <class Real>
+constexpr LayerKernels<Real> kCompiled = {.norm = norm<Real>,
+                                          .norm_backward = norm_backward<Real>,
+                                          .activate = activate<Real>,
+                                          .activate_backward = activate_backward<Real>,
+                                          .multiply = multiply<Real>,
+                                          .add = add<Real>,
+                                          .add_columns = add_columns<Real>,
+                                          .scale_rows = scale_rows<Real>,
+                                          .attention_scratch = attention_scratch<Real>,
+                                          .attend = attend<Real>,
+                                          .attend_backward = attend_backward<Real>,
+                                          .cross_entropy = cross_entropy<Real>};
+
+}  // namespace
+}  // namespace accrue::nn
