@@ -232,7 +232,10 @@ Arguments parse(const std::vector<std::string>& words) {
   init->add_option("-o,--output", arguments.file, "file to write; default NAME.yaml");
 
   add_command(app, "schema", "print the JSON Schema of the configuration", arguments);
-  CLI::App* doctor = add_command(app, "doctor", "show versions, threads, kernels and memory", arguments);
+  CLI::App* doctor = add_command(
+      app, "doctor", "show versions, threads, memory and speed, and what slows it down", arguments);
+  doctor->add_flag("--no-speed", arguments.no_speed, "measure nothing; the measurements take two seconds");
+  doctor->add_option("--threads", flags.threads, "measure with so many; default: as a run would");
   doctor->add_flag("--json", arguments.json, "print one JSON object");
 
   std::vector<std::string> rest = take_special(words, arguments.overrides);

@@ -34,6 +34,7 @@ struct Arguments {
   bool best = false;                  ///< eval: the best checkpoint
   int64_t batch_size = 0;             ///< eval: samples of one forward; 0: as configured
   CompareThresholds thresholds = {};  ///< compare
+  bool no_speed = false;              ///< doctor: nothing is measured
   Verbosity verbosity = Verbosity::normal;
   std::string output;  ///< help or version text asked for
 };

@@ -10,14 +10,20 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
 #include "accrue/base/threads.h"
 #include "accrue/base/units.h"
+#include "accrue/config/load.h"
 #include "accrue/config/schema.h"
 #include "accrue/config/templates.h"
+#include "accrue/report/measure_speed.h"
+#include "accrue/report/speed.h"
 #include "accrue/update/kernels.h"
 #include "cli/commands.h"
 
@@ -44,6 +50,82 @@ std::string blas() {
     if (line.find("OpenBLAS") != std::string::npos) return "OpenBLAS";
   }
   return "unknown";
+}
+
+/// What `doctor` tells.
+struct Doctor {
+  int threads = 1;
+  std::string threads_origin;
+  std::optional<uint64_t> memory_total = memory_info("MemTotal");
+  std::optional<uint64_t> memory_available = memory_info("MemAvailable");
+  std::string huge_pages = huge_page_setting();
+  std::optional<Speed> speed;
+  std::vector<SpeedWarning> warnings;
+};
+
+/// The threads that a run without a word of its own about them would have, and their origin.
+void set_threads(const Arguments& arguments, Doctor& doctor) {
+  config::Overrides overrides;
+  overrides.flags = arguments.overrides.flags;
+  for (const auto& [name, value] : config::process_environment()) {
+    if (name == "ACCRUE_THREADS") overrides.environment.emplace_back(name, value);
+  }
+  const config::Loaded run =
+      config::load_text("task: regression\ndata: {train: none.csv}", "doctor", overrides);
+  doctor.threads = run.run.threads;
+  for (const config::Setting& setting : run.settings) {
+    if (setting.path == "threads") doctor.threads_origin = setting.origin;
+  }
+}
+
+Doctor examine(const Arguments& arguments) {
+  Doctor doctor;
+  set_threads(arguments, doctor);
+  at::set_num_threads(doctor.threads);
+  const ThreadCount limit = default_threads();
+  const SpeedSettings settings = {.threads = doctor.threads,
+                                  .thread_limit = limit.count,
+                                  .limit_origin = limit.origin,
+                                  .parallel_threads = count_parallel_threads(),
+                                  .huge_pages = doctor.huge_pages};
+  if (!arguments.no_speed) doctor.speed = measure_speed();
+  doctor.warnings = speed_warnings(doctor.speed.value_or(Speed{}), settings);
+  return doctor;
+}
+
+nlohmann::ordered_json json_of(const Doctor& doctor) {
+  using Json = nlohmann::ordered_json;
+  const auto known = [](const auto& value) { return value ? Json(*value) : Json(); };
+  Json report = {
+      {"accrue", ACCRUE_VERSION},
+      {"libtorch", TORCH_VERSION},
+      {"blas", blas()},
+      {"cpu_capability", at::get_cpu_capability()},
+      {"kernels", std::string(kernels_in_use())},
+      {"threads", doctor.threads},
+      {"threads_origin", doctor.threads_origin},
+      {"devices", {"cpu"}},
+      {"memory_total_bytes", known(doctor.memory_total)},
+      {"memory_available_bytes", known(doctor.memory_available)},
+      {"huge_pages", doctor.huge_pages.empty() ? Json() : Json(doctor.huge_pages)},
+  };
+  if (doctor.speed) report["speed"] = Json::parse(speed_json(*doctor.speed));
+  report["warnings"] = Json::array();
+  for (const SpeedWarning& warning : doctor.warnings) {
+    report["warnings"].push_back({{"code", warning.code}, {"text", warning.text}});
+  }
+  return report;
+}
+
+void print(const Doctor& doctor) {
+  const auto bytes = [](std::optional<uint64_t> value) { return value ? format_bytes(*value) : "unknown"; };
+  std::cout << "accrue      " << ACCRUE_VERSION << "\nLibTorch    " << TORCH_VERSION << "\nBLAS        "
+            << blas() << "\nprocessor   " << at::get_cpu_capability() << " (LibTorch's kernels), "
+            << kernels_in_use() << " (the update's kernels)\nthreads     " << doctor.threads << " ("
+            << doctor.threads_origin << ")\nmemory      " << bytes(doctor.memory_total) << ", available "
+            << bytes(doctor.memory_available) << "\nhuge pages  "
+            << (doctor.huge_pages.empty() ? "unknown" : doctor.huge_pages) << "\ndevices     cpu\n";
+  if (doctor.speed) std::cout << speed_text(*doctor.speed);
 }
 
 }  // namespace
@@ -76,34 +158,13 @@ int schema(const Arguments&) {
 }
 
 int doctor(const Arguments& arguments) {
-  const ThreadCount threads = default_threads();
-  nlohmann::ordered_json report = {
-      {"accrue", ACCRUE_VERSION},
-      {"libtorch", TORCH_VERSION},
-      {"blas", blas()},
-      {"cpu_capability", at::get_cpu_capability()},
-      {"kernels", std::string(kernels_in_use())},
-      {"threads", threads.count},
-      {"threads_origin", threads.origin},
-      {"devices", {"cpu"}},
-  };
-  const auto bytes = [&report](const char* key, std::optional<uint64_t> value) {
-    report[key] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-  };
-  bytes("memory_total_bytes", memory_info("MemTotal"));
-  bytes("memory_available_bytes", memory_info("MemAvailable"));
+  const Doctor doctor = examine(arguments);
   if (arguments.json) {
-    std::cout << report.dump(2) << '\n';
+    std::cout << json_of(doctor).dump(2) << '\n';
     return 0;
   }
-  std::cout << "accrue      " << ACCRUE_VERSION << "\nLibTorch    " << TORCH_VERSION << "\nBLAS        "
-            << blas() << "\nprocessor   " << at::get_cpu_capability() << " (LibTorch's kernels), "
-            << kernels_in_use() << " (the update's kernels)\nthreads     " << threads.count << " ("
-            << threads.origin << ")\nmemory      ";
-  const auto total = memory_info("MemTotal");
-  const auto available = memory_info("MemAvailable");
-  std::cout << (total ? format_bytes(*total) : "unknown") << ", available "
-            << (available ? format_bytes(*available) : "unknown") << "\ndevices     cpu\n";
+  print(doctor);
+  for (const SpeedWarning& warning : doctor.warnings) std::cerr << "warning: " << warning.text << '\n';
   return 0;
 }
 
