@@ -10,9 +10,11 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
+#include "accrue/base/processor.h"
 #include "accrue/base/random.h"
 #include "accrue/batch/batcher.h"
 #include "accrue/config/print.h"
+#include "accrue/config/slow.h"
 #include "accrue/data/subset_data.h"
 #include "accrue/data/tensor_file.h"
 #include "accrue/memory/allocator.h"
@@ -119,6 +121,7 @@ namespace {
 
 Session build_all(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
   const config::Run& run = loaded.run;
+  config::warn_of_slow(loaded, has_bf16_units());
   at::set_num_threads(run.threads);
   at::manual_seed(run.seed);
 

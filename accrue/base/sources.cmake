@@ -5,6 +5,7 @@ accrue_sources(core base
   log.cpp
   message.cpp
   nearest.cpp
+  processor.cpp
   random.cpp
   threads.cpp
   units.cpp)

@@ -16,6 +16,7 @@ accrue_sources(core config
   resolve_batch.cpp
   resolve_task.cpp
   schema.cpp
+  slow.cpp
   suggest.cpp
   templates.cpp
   tree.cpp

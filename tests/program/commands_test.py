@@ -73,7 +73,7 @@ class Commands(ProgramTest):
         return done.returncode, done.stdout, done.stderr
 
     def test_results_that_cannot_be_written_are_an_error(self):
-        for words in ("--help", "schema", "init", "doctor --json", "plan run.yaml --json", "check run.yaml --print"):
+        for words in ("--help", "schema", "init", "doctor --json --no-speed", "plan run.yaml --json", "check run.yaml --print"):
             for place, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
                 code, _, err = self.shell(f"$accrue {words} {place}")
                 self.assertEqual(code, 1, words)
@@ -129,11 +129,40 @@ class Commands(ProgramTest):
         self.assertIn("batch", schema["properties"])
 
     def test_doctor_says_what_the_machine_has(self):
-        report = strict(self.accrue("doctor", "--json")[0])
-        for key in ("accrue", "libtorch", "blas", "kernels", "threads", "memory_total_bytes"):
+        report = strict(self.accrue("doctor", "--json", "--no-speed")[0])
+        for key in ("accrue", "libtorch", "blas", "kernels", "threads", "threads_origin", "memory_total_bytes"):
             self.assertTrue(report[key], key)
-        text, _ = self.accrue("doctor")
+        self.assertIsInstance(report["warnings"], list)
+        self.assertNotIn("speed", report)
+        text, _ = self.accrue("doctor", "--no-speed")
         self.assertIn("LibTorch", text)
+        self.assertNotIn("GFLOP/s", text)
+
+    def test_doctor_measures_the_machine(self):
+        speed = strict(self.accrue("doctor", "--json")[0])["speed"]
+        for key in ("fma_gflops", "fma_gflops_one_thread", "sgemm_gflops", "wide_sgemm_gflops", "small_sgemm_gflops",
+                    "bf16_gemm_gflops", "stream_gbytes_per_second", "fresh_gbytes_per_second",
+                    "fresh_huge_gbytes_per_second", "page_faults_per_second"):
+            self.assertGreater(speed[key], 0, key)
+
+    def test_doctor_warns_of_more_threads_than_are_of_use(self):
+        report = strict(self.accrue("doctor", "--json", "--no-speed", "--threads", "4096")[0])
+        self.assertEqual(report["threads"], 4096)
+        self.assertEqual(report["threads_origin"], "--threads")
+        self.assertIn("report.speed_threads", [warning["code"] for warning in report["warnings"]])
+        _, err = self.accrue("doctor", "--no-speed", ACCRUE_THREADS="4096")
+        self.assertIn("warning: threads is 4096, and ", err)
+        _, err = self.accrue("doctor", "--no-speed", "--threads", "0", code=2)
+        self.assertIn("--threads: threads: got 0, needed a whole number from 1 to 4096", err)
+
+    def test_computing_in_bf16_without_units_for_it_is_a_warning(self):
+        has_units = bool({"avx512_bf16", "amx_bf16", "bf16"} & set(open("/proc/cpuinfo").read().split()))
+        half = ("--set", "precision={parameters: bf16}")
+        for command in ("plan", "verify"):
+            _, err = self.accrue(command, "run.yaml", *half)
+            self.assertEqual(err.count("has no units for it (avx512_bf16, amx_bf16)"), 0 if has_units else 1, command)
+        _, err = self.accrue("plan", "run.yaml")
+        self.assertNotIn("avx512_bf16", err)
 
 
 class Refusals(ProgramTest):
