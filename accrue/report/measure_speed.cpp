@@ -72,7 +72,7 @@ size_t stream_bytes() {
 Speed measure_speed(const MeasureSpeedOptions& options) {
   const int threads = at::get_num_threads();
   const FreshMemory memory(stream_bytes(), Pages::huge);
-  const size_t fresh_bytes = std::min(memory.size(), size_t{64} << 20);
+  const size_t fresh_bytes = std::min(memory.size(), size_t{32} << 20);
   stream_burst(memory, threads);  // its pages come with the first pass
   Product square(512, 512, 512, at::kFloat);
   Product wide(256, 256, 8192, at::kFloat);

@@ -35,7 +35,7 @@ void stream(float* values, int64_t size, float factor, float addend) {
   for (int64_t i = 0; i < count; ++i) vectors[i] = vectors[i] * factor + addend;
 }
 
-constexpr SpeedLoops kCompiled = {multiply_add, 2 * kChains* kLanes, stream};
+constexpr SpeedLoops kCompiled = {multiply_add, kLanes * 2 * kChains, stream};
 
 }  // namespace
 }  // namespace accrue
