@@ -41,14 +41,50 @@ struct Tokens {
   }
 };
 
+using Quad = float __attribute__((vector_size(16)));
+inline Quad quad(const float* from) {
+  Quad values;
+  __builtin_memcpy(&values, from, sizeof(values));
+  return values;
+}
+
+/// Four numbers of four tokens, transposed to rows of a strip.
+inline void transpose(const Quad (&token)[4], float* to) {
+  const Quad low_a = __builtin_shufflevector(token[0], token[1], 0, 4, 1, 5);
+  const Quad high_a = __builtin_shufflevector(token[0], token[1], 2, 6, 3, 7);
+  const Quad low_b = __builtin_shufflevector(token[2], token[3], 0, 4, 1, 5);
+  const Quad high_b = __builtin_shufflevector(token[2], token[3], 2, 6, 3, 7);
+  const Quad rows[4] = {__builtin_shufflevector(low_a, low_b, 0, 1, 4, 5),
+                        __builtin_shufflevector(low_a, low_b, 2, 3, 6, 7),
+                        __builtin_shufflevector(high_a, high_b, 0, 1, 4, 5),
+                        __builtin_shufflevector(high_a, high_b, 2, 3, 6, 7)};
+  for (int64_t k = 0; k < 4; ++k) __builtin_memcpy(to + k * kStrip<float>, &rows[k], sizeof(Quad));
+}
+
 /// Strips over the tokens, [width, tokens], zeros behind the last token.
 template <class Real>
 void pack_transposed(const Tokens<Real>& tokens, int64_t length, int64_t width, Real* to) {
+  const auto column = [&](int64_t i) {
+    return to + i / kStrip<Real> * kStrip<Real> * width + i % kStrip<Real>;
+  };
+  int64_t quads = 0;  // tokens and numbers that go by fours
+  int64_t quad_width = 0;
+  if constexpr (sizeof(Real) == sizeof(float)) {
+    quads = length / 4 * 4;
+    quad_width = width / 4 * 4;
+    for (int64_t i = 0; i < quads; i += 4) {
+      for (int64_t k = 0; k < quad_width; k += 4) {
+        const Quad bias = tokens.bias == nullptr ? Quad{} : quad(tokens.bias + k);
+        const Quad four[4] = {quad(tokens.token(i) + k) + bias, quad(tokens.token(i + 1) + k) + bias,
+                              quad(tokens.token(i + 2) + k) + bias, quad(tokens.token(i + 3) + k) + bias};
+        transpose(four, column(i) + k * kStrip<Real>);
+      }
+    }
+  }
   for (int64_t i = 0; i < stripped<Real>(length); ++i) {
-    Real* column = to + i / kStrip<Real> * kStrip<Real> * width + i % kStrip<Real>;
-    for (int64_t k = 0; k < width; ++k) {
+    for (int64_t k = i < quads ? quad_width : 0; k < width; ++k) {
       const Real bias = tokens.bias == nullptr || i >= length ? Real{0} : tokens.bias[k];
-      column[k * kStrip<Real>] = i < length ? tokens.token(i)[k] + bias : Real{0};
+      column(i)[k * kStrip<Real>] = i < length ? tokens.token(i)[k] + bias : Real{0};
     }
   }
 }

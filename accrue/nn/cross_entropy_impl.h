@@ -28,11 +28,14 @@ template <class Real, int64_t kVectors, class Width>
 [[gnu::flatten]] void exponentiate(const CrossEntropyColumns<Real>& c, int64_t first, Width width,
                                    ColumnSums<Real>& sums) {
   constexpr int64_t kChunk = 64;  // classes whose sum is of Real; the chunks are summed in float64
+  constexpr int64_t kAhead = 16;  // rows are too far apart for the processor to foresee the next
   const bool smoothed = c.label_smoothing != 0;
   Vector<Real> top[kVectors];
   for (auto& vector : top) vector = all(-kInfinity<Real>);
   for (int64_t row = 0; row < c.classes; ++row) {
     const Real* from = c.logits + row * c.stride + first;
+    __builtin_prefetch(from + kAhead * c.stride);
+    __builtin_prefetch(from + kAhead * c.stride + (kVectors - 1) * kLanes<Real>);
     for (int64_t z = 0; z < kVectors; ++z) top[z] = larger(load(from + z * kLanes<Real>, width), top[z]);
   }
   for (int64_t z = 0; z < kVectors; ++z) store(sums.largest + first + z * kLanes<Real>, top[z], width);
@@ -41,6 +44,8 @@ template <class Real, int64_t kVectors, class Width>
     const int64_t end = start + kChunk < c.classes ? start + kChunk : c.classes;
     for (int64_t row = start; row < end; ++row) {
       Real* from = c.logits + row * c.stride + first;
+      __builtin_prefetch(from + kAhead * c.stride, 1);
+      __builtin_prefetch(from + kAhead * c.stride + (kVectors - 1) * kLanes<Real>, 1);
       const Real weight = c.class_weights == nullptr ? Real{1} : c.class_weights[row];
       for (int64_t z = 0; z < kVectors; ++z) {
         const Vector<Real> distance = load(from + z * kLanes<Real>, width) - top[z];

@@ -74,7 +74,21 @@ inline Doubles fused(Doubles a, Doubles b, Doubles c) {
 #endif
 }
 
-/// The larger one, or `b` where either is NaN; likewise `smaller`.
+/// The larger one, or `b` where either is NaN; likewise `smaller`. g++ 12 makes two instructions of a choice.
+#if defined(__AVX2__)
+inline Floats larger(Floats a, Floats b) {
+  return _mm256_max_ps(a, b);
+}
+inline Doubles larger(Doubles a, Doubles b) {
+  return _mm256_max_pd(a, b);
+}
+inline Floats smaller(Floats a, Floats b) {
+  return _mm256_min_ps(a, b);
+}
+inline Doubles smaller(Doubles a, Doubles b) {
+  return _mm256_min_pd(a, b);
+}
+#else
 template <class V>
 inline V larger(V a, V b) {
   return a > b ? a : b;
@@ -83,6 +97,7 @@ template <class V>
 inline V smaller(V a, V b) {
   return a < b ? a : b;
 }
+#endif
 
 inline float root(float value) {
   return __builtin_sqrtf(value);
