@@ -71,7 +71,7 @@ fuzz: ## Build accrue::core with clang, ready for fuzzing, in build-fuzz/
 	$(call configure,fuzz,build-fuzz)
 	@cmake --build build-fuzz -j $(JOBS)
 
-bench: all ## Measure against PyTorch eager in one interleaved run; prints ratios
+bench: all ## Measure against PyTorch, torch.compile, jax and accelerate in turns (half an hour)
 	@benchmarks/run
 
 docs: ## Check the documents' links and commands

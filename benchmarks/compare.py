@@ -1,159 +1,200 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every contender of every workload in turns and prints one table of ratios; writes a report with all figures.
+"""Runs every contender of every workload in turns, prints one table, and writes a report with all figures.
 
-usage: compare.py [--rounds N] [--threads N] [--build FOLDER] [--no-report]
+usage: compare.py [--workloads T M S V G R] [--rounds N] [--quick] [--gradients] [--threads N] [--build FOLDER]
+                  [--no-report]
 """
 import argparse
 import datetime
+import importlib.metadata
 import json
 import os
 import pathlib
-import platform
-import shutil
 import statistics
-import subprocess
 import sys
+import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-DATA = HERE / "data"
-ROOT = HERE.parent
-SCHEDULE = {"T": (300, 2000), "M": (4, 24)}  # updates: warm-up, measured
+import flops
+import gradients
+import sizes
+import table
+from contenders import CONTENDERS, DATA, HERE, ROOT, Settings
+from machine import Failed, Machine
+
+ROUNDS = {"T": 5, "M": 5, "S": 3, "V": 3, "G": 3, "R": 3}
+SCHEDULE = {"T": (300, 2000), "M": (4, 24), "S": (1, 4), "V": (1, 3), "G": (1, 2)}  # updates: warm-up, measured
+QUICK = {"T": (50, 200), "M": (2, 5), "S": (1, 1), "V": (1, 1), "G": (1, 1)}
 LOSS_TOLERANCE = 1e-4  # relative, between contenders: the same arrays were read, in the same order
+PACKAGES = ("torch", "numpy", "jax", "jaxlib", "optax", "accelerate")
 
 
-def run(command):
-    """A process's standard output and its peak resident bytes."""
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    output, errors = process.stdout.read(), process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} ended with {process.returncode}\n{errors}")
-    return output, usage.ru_maxrss * 1024
+class Benchmark:
+    def __init__(self, arguments, folder):
+        self.arguments = arguments
+        schedule = QUICK if arguments.quick else SCHEDULE
+        self.settings = Settings(arguments.build, arguments.threads, folder, schedule)
+        self.machine = Machine(arguments.build)
+        self.left_out = []
+        self.results, self.sizes, self.gradients = {}, [], {}
+
+    def say(self, text):
+        print(text, flush=True)
+
+    def leave_out(self, workload, name, reason):
+        self.left_out.append(f"{workload}, {name}: left out, {reason}")
+        self.say(self.left_out[-1])
+
+    def rounds(self, workload):
+        return self.arguments.rounds or (1 if self.arguments.quick else ROUNDS[workload])
+
+    def measure(self, workload):
+        """Rounds in turns; of each contender the seconds of all rounds together, and its largest peaks."""
+        contenders = dict(CONTENDERS[workload])
+        for name, contender in list(contenders.items()):
+            if reason := contender.missing():
+                self.leave_out(workload, name, reason)
+                del contenders[name]
+        needed = flops.windows(DATA, workload)
+        figures = {}
+        for turn in range(self.rounds(workload)):
+            self.say(f"{workload}: round {turn + 1} of {self.rounds(workload)}")
+            order = list(contenders)
+            first = turn % len(order)  # nobody always runs after the same other
+            for name in order[first:] + order[:first]:
+                try:
+                    result = contenders[name].run(self.settings, workload)
+                except Failed as error:
+                    if not contenders[name].may_fail:
+                        raise
+                    self.leave_out(workload, name, str(error).strip().splitlines()[-1])
+                    del contenders[name]
+                    figures.pop(name, None)
+                    continue
+                add(figures.setdefault(name, {"ours": contenders[name].ours}), result, self.settings.schedule[workload][0], needed)
+            self.machine.look()
+        check_losses(workload, figures)
+        self.results[workload] = {name: finished(figures[name]) for name in contenders}
+
+    def measure_sizes(self):
+        figures = {}
+        for turn in range(self.rounds("R")):
+            self.say(f"R: round {turn + 1} of {self.rounds('R')}")
+            sizes.round_of(self.settings, turn, self.arguments.quick, figures)
+            self.machine.look()
+        self.sizes = sizes.finished(figures)
+
+    def prove(self, workload):
+        self.say(f"{workload}: gradients against float64")
+        self.gradients[workload] = gradients.distances(workload, self.arguments.build, self.arguments.threads)
+
+    def text(self):
+        rate = self.machine.limit()
+        parts = []
+        if self.results:
+            parts.append(table.updates(self.results, rate, self.gradients))
+        if self.sizes:
+            parts.append(table.sizes(self.sizes, rate))
+        parts.append("\n".join([self.machine.speed_text(), *self.left_out]) + "\n")
+        return "\n".join(parts)
 
 
-def library(build, threads, _):
-    output, peak = run([build / "benchmarks/split_step_t", DATA, str(threads), *map(str, SCHEDULE["T"])])
-    return json.loads(output), peak
+def add(figure, result, warm_up, needed):
+    """One round's result to what a contender has so far."""
+    seconds = result.pop("seconds")
+    work = [needed[(warm_up + number) % len(needed)] for number in range(len(seconds))]
+    figure.setdefault("seconds", []).extend(seconds)
+    figure.setdefault("medians", []).append(statistics.median(seconds))
+    figure.setdefault("flops_per_second", []).extend(one / second for one, second in zip(work, seconds))
+    for key in ("peak_bytes", "peak_above_bytes"):
+        figure[key] = max(figure.get(key, 0), result.pop(key))
+    figure.update(result)
 
 
-def program(build, threads, _):
-    folder = DATA / "M/run"
-    updates = sum(SCHEDULE["M"])
-    command = [build / "accrue", "train", "benchmarks/configs/m.yaml", "--overwrite", "-q"]
-    _, peak = run([*command, "--threads", str(threads), "--set", f"train.updates={updates}"])
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    seconds = [record["seconds"]["total"] for record in records]
-    result = {
-        "seconds": seconds[SCHEDULE["M"][0] :],
-        "first_loss": records[0]["loss"],
-        "last_loss": records[-1]["loss"],
+def check_losses(workload, figures):
+    losses = {name: figure["first_loss"] for name, figure in figures.items()}
+    middle = statistics.median(losses.values())
+    if any(abs(loss - middle) > LOSS_TOLERANCE * abs(middle) for loss in losses.values()):
+        raise Failed(f"workload {workload}: first losses differ, {losses}: not the same computation")
+
+
+def finished(figure):
+    seconds = figure.pop("seconds")
+    return {"min": min(seconds), "median_of_all": statistics.median(seconds), "count": len(seconds), **figure}
+
+
+def versions():
+    found = {"python": sys.version.split()[0]}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def write(benchmark, text):
+    now = datetime.datetime.now(datetime.timezone.utc)
+    machine = benchmark.machine.report()
+    arguments = benchmark.arguments
+    report = {
+        "time": now.isoformat(timespec="seconds"),
+        "machine": machine,
+        "versions": versions(),
+        "rounds": {workload: benchmark.rounds(workload) for workload in arguments.workloads},
+        "threads": arguments.threads,
+        "schedule": benchmark.settings.schedule,
+        "configurations": {path.name: path.read_text() for path in sorted((HERE / "configs").glob("*.yaml"))},
+        "contenders": {
+            workload: {name: what.options if what.ours else what.peer for name, what in CONTENDERS[workload].items()}
+            for workload in benchmark.results
+        },
+        "results": benchmark.results,
+        "sizes": benchmark.sizes,
+        "gradients": benchmark.gradients,
+        "left_out": benchmark.left_out,
     }
-    return result, peak
-
-
-def pytorch(variant):
-    def contender(_, threads, workload):
-        script = HERE / "peers/pytorch_eager.py"
-        command = [sys.executable, script, DATA, workload, variant, str(threads), *map(str, SCHEDULE[workload])]
-        output, peak = run(command)
-        return json.loads(output), peak
-
-    return contender
-
-
-CONTENDERS = {
-    "T": {"Accrue, SplitStep": library, "PyTorch eager": pytorch("eager"), "PyTorch eager, fused SGD": pytorch("fused")},
-    "M": {"Accrue, accrue train": program, "PyTorch eager": pytorch("eager"), "PyTorch eager, fused AdamW": pytorch("fused")},
-}
-
-
-def measure(workload, arguments):
-    """Rounds in turns; each contender's seconds of all rounds together, and its largest peak."""
-    figures = {name: {"seconds": [], "medians": [], "peak_bytes": 0} for name in CONTENDERS[workload]}
-    contenders = list(CONTENDERS[workload].items())
-    for turn in range(arguments.rounds):
-        first = turn % len(contenders)  # nobody always runs after the same other
-        for name, contender in contenders[first:] + contenders[:first]:
-            result, peak = contender(arguments.build, arguments.threads, workload)
-            figures[name]["seconds"] += result["seconds"]
-            figures[name]["medians"].append(statistics.median(result["seconds"]))
-            figures[name]["peak_bytes"] = max(figures[name]["peak_bytes"], peak)
-            figures[name]["first_loss"] = result["first_loss"]
-            figures[name]["last_loss"] = result["last_loss"]
-    losses = [figure["first_loss"] for figure in figures.values()]
-    if max(losses) - min(losses) > LOSS_TOLERANCE * abs(losses[0]):
-        sys.exit(f"workload {workload}: first losses differ, {losses}: not the same computation")
-    return figures
-
-
-def time_text(seconds):
-    return f"{seconds * 1e6:.0f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
-
-
-def rows(workload, figures):
-    eager = figures["PyTorch eager"]
-    for name, figure in figures.items():
-        yield (
-            workload,
-            name,
-            time_text(min(figure["seconds"])),
-            time_text(statistics.median(figure["seconds"])),
-            f"{min(eager['seconds']) / min(figure['seconds']):.2f}",
-            f"{statistics.median(map(lambda a, b: a / b, eager['medians'], figure['medians'])):.2f}",
-            f"{figure['peak_bytes'] / 2**20:.0f}",
-        )
-
-
-def table(results):
-    head = ("workload", "contender", "min", "median", "eager / this, min", "eager / this, median of rounds", "peak MiB")
-    lines = ["| " + " | ".join(head) + " |", "| --- | --- | --- | --- | --- | --- | --- |"]
-    for workload, figures in results.items():
-        lines += ["| " + " | ".join(row) + " |" for row in rows(workload, figures)]
-    return "\n".join(lines) + "\n"
-
-
-def machine(build):
-    doctor = json.loads(run([build / "accrue", "doctor", "--json"])[0])
-    names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
-    return {"processor": names[0] if names else platform.processor(), "system": platform.platform(), **doctor}
+    for figures in report["results"].values():
+        for figure in figures.values():
+            figure["flops_per_second"] = statistics.median(figure["flops_per_second"])
+    path = HERE / "results" / now.strftime("%Y-%m-%d-%H%M%S")
+    path.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+    known = ", ".join(f"{name} {version}" for name, version in report["versions"].items() if version)
+    path.with_suffix(".md").write_text(
+        f"{machine['processor']}, {arguments.threads} threads, Accrue {machine['accrue']}, LibTorch {machine['libtorch']}, {known}, "
+        f"{report['time']}; rounds in turns: {report['rounds']}\n\n{text}"
+    )
+    print(f"report: benchmarks/results/{path.name}.md")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
+    known = [*CONTENDERS, "R"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workloads", nargs="+", choices=known, default=known)
+    parser.add_argument("--rounds", type=int, help=f"default: {ROUNDS}")
+    parser.add_argument("--quick", action="store_true", help="one round of few updates: shows that it runs, not how fast")
+    parser.add_argument("--gradients", action="store_true", help="each contender's gradient against float64 (G: 10 GB)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--no-report", action="store_true")
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()
-    shutil.rmtree(DATA / "M/run", ignore_errors=True)
-    results = {workload: measure(workload, arguments) for workload in CONTENDERS}
-    text = table(results)
-    print(text)
-    if arguments.no_report:
-        return
-    now = datetime.datetime.now(datetime.timezone.utc)
-    report = {
-        "time": now.isoformat(timespec="seconds"),
-        "machine": machine(arguments.build),
-        "rounds": arguments.rounds,
-        "threads": arguments.threads,
-        "schedule": SCHEDULE,
-        "configuration": (HERE / "configs/m.yaml").read_text(),
-        "results": results,
-    }
-    for figures in results.values():
-        for figure in figures.values():
-            figure["seconds"] = {"min": min(figure["seconds"]), "median": statistics.median(figure["seconds"]), "count": len(figure["seconds"])}
-    path = HERE / "results" / now.strftime("%Y-%m-%d-%H%M%S")
-    path.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-    path.with_suffix(".md").write_text(
-        f"{report['machine']['processor']}, {arguments.threads} threads, LibTorch {report['machine']['libtorch']}, "
-        f"{report['time']}; {arguments.rounds} rounds in turns\n\n{text}"
-    )
-    print(f"report: benchmarks/results/{path.name}.md")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            benchmark = Benchmark(arguments, pathlib.Path(folder))
+            for workload in arguments.workloads:
+                if workload == "R":
+                    benchmark.measure_sizes()
+                    continue
+                benchmark.measure(workload)
+            for workload in benchmark.results if arguments.gradients else ():
+                benchmark.prove(workload)
+        except Failed as error:
+            sys.exit(str(error))
+    text = benchmark.text()
+    print(f"\n{text}")
+    if not arguments.no_report:
+        write(benchmark, text)
 
 
 if __name__ == "__main__":

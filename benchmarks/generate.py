@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes data and initial weights of the workloads from fixed seeds (numpy's PCG64) as safetensors files.
 
-usage: generate.py FOLDER [WORKLOAD ...]      (T M S V G; default: T M)
+usage: generate.py FOLDER [WORKLOAD ...]      (T M S V G R; default: all)
 """
 import json
 import math
@@ -150,9 +150,24 @@ def workload_v(folder):
     save(folder / "V/weights.safetensors", weights)
 
 
-WORKLOADS = {"T": workload_t, "M": workload_m, "S": workload_s, "V": workload_v, "G": workload_g}
+def workload_r(folder):
+    """M's model (and its weights) on 16384 rows: the same data for every size of batch."""
+    random = np.random.default_rng(606)
+    x = random.standard_normal((16384, 784), dtype=np.float32)
+    y = random.integers(0, 10, 16384).astype(np.int64)
+    save(folder / "R/train.safetensors", {"x": x, "y": y})
+
+
+WORKLOADS = {
+    "T": workload_t,
+    "M": workload_m,
+    "S": workload_s,
+    "V": workload_v,
+    "G": workload_g,
+    "R": workload_r,
+}
 
 if __name__ == "__main__":
     target = pathlib.Path(sys.argv[1])
-    for workload in sys.argv[2:] or ["T", "M"]:
+    for workload in sys.argv[2:] or WORKLOADS:
         WORKLOADS[workload](target)

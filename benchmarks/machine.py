@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs processes, and asks what the machine is and gives: `accrue doctor --json` before, between and after rounds."""
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+class Failed(Exception):
+    """A process ended with an error."""
+
+
+def run(command, environment=None):
+    """A process's standard output and its peak resident bytes."""
+    command = [str(word) for word in command]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=out, stderr=err)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if process.returncode != 0:
+            raise Failed(f"{' '.join(command)} ended with {process.returncode}\n{err.read()}")
+        return out.read(), usage.ru_maxrss * 1024
+
+
+class Machine:
+    """The description, and every look at its speed."""
+
+    def __init__(self, build):
+        self.command = [build / "accrue", "doctor", "--json"]
+        self.looks = []
+        self.description = self.look()
+
+    def look(self):
+        told = json.loads(run(self.command)[0])
+        speed = told.pop("speed", None)
+        if speed:
+            self.looks.append(speed)
+        return told
+
+    def limit(self):
+        """The highest rate of fused multiply-adds that the machine showed in this run, in FLOP/s; None: not told."""
+        return max((look["fma_gflops"] for look in self.looks), default=0) * 1e9 or None
+
+    def report(self):
+        names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+        processor = names[0] if names else platform.processor()
+        return {"processor": processor, "system": platform.platform(), **self.description, "speed": self.looks}
+
+    def speed_text(self):
+        names = {"fma_gflops": "FMA loop GFLOP/s", "sgemm_gflops": "sgemm GFLOP/s", "stream_gbytes_per_second": "stream GB/s",
+                 "page_faults_per_second": "page faults/s"}
+        spans = []
+        for key, name in names.items():
+            values = sorted(look[key] for look in self.looks if key in look)
+            if values:
+                spans.append(f"{name} {values[0]:.4g} to {values[-1]:.4g}")
+        return f"{len(self.looks)} looks at the machine: " + ", ".join(spans) if spans else "the machine's speed was not told"

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark's figures as text."""
+import statistics
+
+HEAD = ("workload", "contender", "min", "median", "fastest peer / this, min", "fastest peer / this, median", "of the limit",
+        "peak above start MiB", "peak MiB", "gradient error")
+
+
+def markdown(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def time_text(seconds):
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.1f} us"
+    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.3f} s"
+
+
+def mib(size):
+    return f"{size / 2**20:.0f}"
+
+
+def median(figure):
+    """Of the rounds' medians."""
+    return statistics.median(figure["medians"])
+
+
+def share(figure, rate):
+    """Needed operations a second, median over the updates, of the machine's highest rate."""
+    if rate is None:
+        return "-"
+    part = statistics.median(figure["flops_per_second"]) / rate
+    return f"{100 * part:.0f} %" if part >= 0.005 else "< 1 %"
+
+
+def row(workload, name, figure, peers, rate, errors):
+    def ratio(value):
+        return f"{min(map(value, peers)) / value(figure):.2f}" if peers else "-"
+
+    error = errors.get(name)
+    return (
+        workload,
+        f"**{name}**" if figure["ours"] else name,
+        time_text(figure["min"]),
+        time_text(median(figure)),
+        ratio(lambda one: one["min"]),
+        ratio(median),
+        share(figure, rate),
+        mib(figure["peak_above_bytes"]),
+        mib(figure["peak_bytes"]),
+        "-" if error is None else f"{error:.1e}",
+    )
+
+
+def updates(results, rate, gradients):
+    """One row a contender; results: workload: contender: figure."""
+    rows = []
+    for workload, figures in results.items():
+        peers = [figure for figure in figures.values() if not figure["ours"]]
+        for name, figure in figures.items():
+            rows.append(row(workload, name, figure, peers, rate, gradients.get(workload, {})))
+    return markdown(HEAD, rows)
+
+
+def sizes(figures, rate):
+    """Of workload R: the batch grows, the micro-batch stays."""
+    first = figures[0]
+    rows = [
+        (
+            str(figure["batch"]),
+            f"{figure['micro_batch']} x {figure['batch'] // figure['micro_batch']}",
+            time_text(figure["seconds_per_sample"]),
+            f"{figure['seconds_per_sample'] / first['seconds_per_sample']:.2f}",
+            "-" if rate is None else f"{100 * figure['flops_per_sample'] / figure['seconds_per_sample'] / rate:.0f} %",
+            mib(figure["peak_bytes"]),
+            f"{figure['peak_bytes'] / first['peak_bytes']:.3f}",
+        )
+        for figure in figures
+    ]
+    smallest = f"batch {first['batch']}"
+    return markdown(("R: batch", "micro-batches", "a sample, median", f"to {smallest}", "of the limit", "peak MiB", f"to {smallest}"), rows)
