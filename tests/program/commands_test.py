@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands beside train: their output, exit codes and refusals."""
 import json
+import pathlib
 import subprocess
 import unittest
 
@@ -156,7 +157,7 @@ class Commands(ProgramTest):
         self.assertIn("--threads: threads: got 0, needed a whole number from 1 to 4096", err)
 
     def test_computing_in_bf16_without_units_for_it_is_a_warning(self):
-        has_units = bool({"avx512_bf16", "amx_bf16", "bf16"} & set(open("/proc/cpuinfo").read().split()))
+        has_units = bool({"avx512_bf16", "amx_bf16", "bf16"} & set(pathlib.Path("/proc/cpuinfo").read_text().split()))
         half = ("--set", "precision={parameters: bf16}")
         for command in ("plan", "verify"):
             _, err = self.accrue(command, "run.yaml", *half)
