@@ -50,7 +50,7 @@ std::vector<std::string> warned(const Speed& speed, const SpeedSettings& setting
 TEST(SpeedWarnings, AreNoneOnAGoodMachine) {
   EXPECT_THAT(warned(good_speed()), IsEmpty());
   SpeedSettings fewer = good_settings();
-  fewer.threads = 1;
+  fewer.threads = fewer.parallel_threads = 1;
   EXPECT_THAT(warned(good_speed(), fewer), IsEmpty());
 }
 
@@ -93,6 +93,13 @@ TEST(SpeedWarnings, NameParallelForThatIsSerial) {
   EXPECT_THAT(warned(good_speed(), settings),
               ElementsAre(AllOf(HasSubstr("report.speed_openmp"), HasSubstr("runs on 1 of 2 threads"),
                                 HasSubstr("-DACCRUE_OPENMP=ON"))));
+}
+
+TEST(SpeedWarnings, NameParallelForThatHasFewerThreadsThanWereSet) {
+  SpeedSettings settings = good_settings();
+  settings.threads = settings.thread_limit = 8;
+  settings.parallel_threads = 4;
+  EXPECT_THAT(warned(good_speed(), settings), ElementsAre(HasSubstr("runs on 4 of 8 threads")));
 }
 
 TEST(SpeedWarnings, NameHugePagesThatAreOff) {
