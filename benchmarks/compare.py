@@ -34,7 +34,7 @@ class Benchmark:
         self.arguments = arguments
         schedule = QUICK if arguments.quick else SCHEDULE
         self.settings = Settings(arguments.build, arguments.threads, folder, schedule)
-        self.machine = Machine(arguments.build)
+        self.machine = Machine(arguments.build, arguments.threads)
         self.left_out = []
         self.results, self.sizes, self.gradients = {}, [], {}
 
@@ -71,7 +71,8 @@ class Benchmark:
                     del contenders[name]
                     figures.pop(name, None)
                     continue
-                add(figures.setdefault(name, {"ours": contenders[name].ours}), result, self.settings.schedule[workload][0], needed)
+                figure = figures.setdefault(name, {"ours": contenders[name].ours, "options": contenders[name].options})
+                add(figure, result, self.settings.schedule[workload][0], needed)
             self.machine.look()
         check_losses(workload, figures)
         self.results[workload] = {name: finished(figures[name]) for name in contenders}
@@ -95,7 +96,8 @@ class Benchmark:
             parts.append(table.updates(self.results, rate, self.gradients))
         if self.sizes:
             parts.append(table.sizes(self.sizes, rate))
-        parts.append("\n".join([self.machine.speed_text(), *self.left_out]) + "\n")
+        notes = [self.machine.speed_text(), *table.groups(self.results), *self.left_out]
+        parts.append("".join(f"* {note}\n" for note in notes))
         return "\n".join(parts)
 
 
@@ -160,9 +162,10 @@ def write(benchmark, text):
     path = HERE / "results" / now.strftime("%Y-%m-%d-%H%M%S")
     path.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
     known = ", ".join(f"{name} {version}" for name, version in report["versions"].items() if version)
+    rounds = ", ".join(f"{workload} {count}" for workload, count in report["rounds"].items())
     path.with_suffix(".md").write_text(
-        f"{machine['processor']}, {arguments.threads} threads, Accrue {machine['accrue']}, LibTorch {machine['libtorch']}, {known}, "
-        f"{report['time']}; rounds in turns: {report['rounds']}\n\n{text}"
+        f"{machine['processor']}, {arguments.threads} threads, Accrue {machine['accrue']}, LibTorch {machine['libtorch']}; "
+        f"{known}; {report['time']}; rounds in turns: {rounds}\n\n{text}"
     )
     print(f"report: benchmarks/results/{path.name}.md")
 

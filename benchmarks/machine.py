@@ -28,10 +28,19 @@ def run(command, environment=None):
         return out.read(), usage.ru_maxrss * 1024
 
 
+SPEEDS = {
+    "fma_gflops": "FMA loop GFLOP/s",
+    "sgemm_gflops": "sgemm GFLOP/s",
+    "stream_gbytes_per_second": "memory stream GB/s",
+    "page_faults_per_second": "page faults/s",
+}
+
+
 class Machine:
     """The description, and every look at its speed."""
 
-    def __init__(self, build):
+    def __init__(self, build, threads):
+        self.rate = "fma_gflops_one_thread" if threads == 1 else "fma_gflops"
         self.command = [build / "accrue", "doctor", "--json"]
         self.looks = []
         self.description = self.look()
@@ -43,9 +52,13 @@ class Machine:
             self.looks.append(speed)
         return told
 
+    def values(self, key):
+        return sorted(look[key] for look in self.looks if look.get(key) is not None)
+
     def limit(self):
         """The highest rate of fused multiply-adds that the machine showed in this run, in FLOP/s; None: not told."""
-        return max((look["fma_gflops"] for look in self.looks), default=0) * 1e9 or None
+        rates = self.values(self.rate)
+        return rates[-1] * 1e9 if rates else None
 
     def report(self):
         names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
@@ -53,11 +66,6 @@ class Machine:
         return {"processor": processor, "system": platform.platform(), **self.description, "speed": self.looks}
 
     def speed_text(self):
-        names = {"fma_gflops": "FMA loop GFLOP/s", "sgemm_gflops": "sgemm GFLOP/s", "stream_gbytes_per_second": "stream GB/s",
-                 "page_faults_per_second": "page faults/s"}
-        spans = []
-        for key, name in names.items():
-            values = sorted(look[key] for look in self.looks if key in look)
-            if values:
-                spans.append(f"{name} {values[0]:.4g} to {values[-1]:.4g}")
-        return f"{len(self.looks)} looks at the machine: " + ", ".join(spans) if spans else "the machine's speed was not told"
+        spans = {name: self.values(key) for key, name in SPEEDS.items()}
+        texts = [f"{name} {values[0]:.4g} to {values[-1]:.4g}" for name, values in spans.items() if values]
+        return f"{len(self.looks)} looks at the machine: {', '.join(texts)}" if texts else "the machine's speed was not told"

@@ -63,6 +63,15 @@ def updates(results, rate, gradients):
     return markdown(HEAD, rows)
 
 
+def groups(results):
+    """A line for each contender that was free to cut an update's batch."""
+    for workload, figures in results.items():
+        for name, figure in figures.items():
+            if figure["options"]:
+                counts = f"{min(figure['groups'])} to {max(figure['groups'])}"
+                yield f"{workload}, {name} ({', '.join(figure['options'])}): {counts} micro-batches an update"
+
+
 def sizes(figures, rate):
     """Of workload R: the batch grows, the micro-batch stays."""
     first = figures[0]
@@ -78,5 +87,6 @@ def sizes(figures, rate):
         )
         for figure in figures
     ]
-    smallest = f"batch {first['batch']}"
-    return markdown(("R: batch", "micro-batches", "a sample, median", f"to {smallest}", "of the limit", "peak MiB", f"to {smallest}"), rows)
+    compared = f"to batch {first['batch']}"
+    head = ("R: batch", "micro-batches", "a sample, median", compared, "of the limit", "peak MiB", compared)
+    return markdown(head, rows)

@@ -70,7 +70,9 @@ def main():
 
     def stacked(window):
         inputs = np.stack([part.inputs for part in window.parts])
-        targets = np.stack([part.targets for part in window.parts]).astype(np.float32 if options.workload == "T" else np.int32)
+        targets = np.stack([part.targets for part in window.parts])
+        if options.workload != "T":
+            targets = targets.astype(np.int32)
         return jax.device_put(inputs), jax.device_put(targets)
 
     windows = [stacked(window) for window in shared.windows(options)]

@@ -71,12 +71,14 @@ def windows(options):
     size = options.micro_batch or size
     if "input_ids" not in data:
         x, y = data["x"], data["y"]
-        return [
-            Window([Part(x[row : row + size], y[row : row + size]) for row in range(first, first + batch, size)], size / batch)
-            for first in range(0, len(x), batch)
-        ]
+        starts = range(0, len(x), batch)
+        return [Window(row_parts(x[at : at + batch], y[at : at + batch], size), size / batch) for at in starts]
     samples = sequences(data)
     return [token_window(samples[first : first + batch], size, options.sorted) for first in range(0, len(samples), batch)]
+
+
+def row_parts(x, y, size):
+    return [Part(x[row : row + size], y[row : row + size]) for row in range(0, len(x), size)]
 
 
 def sequences(data):
