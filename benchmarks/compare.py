@@ -73,8 +73,8 @@ class Benchmark:
                     continue
                 figure = figures.setdefault(name, {"ours": contenders[name].ours, "options": contenders[name].options})
                 add(figure, result, self.settings.schedule[workload][0], needed)
+            check_losses(workload, figures)
             self.machine.look()
-        check_losses(workload, figures)
         self.results[workload] = {name: finished(figures[name]) for name in contenders}
 
     def measure_sizes(self):
@@ -84,6 +84,15 @@ class Benchmark:
             sizes.round_of(self.settings, turn, self.arguments.quick, figures)
             self.machine.look()
         self.sizes = sizes.finished(figures)
+
+    def measure_all(self):
+        for workload in self.arguments.workloads:
+            if workload == "R":
+                self.measure_sizes()
+            else:
+                self.measure(workload)
+        for workload in self.results if self.arguments.gradients else ():
+            self.prove(workload)
 
     def prove(self, workload):
         self.say(f"{workload}: gradients against float64")
@@ -183,17 +192,11 @@ def main():
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()
     with tempfile.TemporaryDirectory() as folder:
+        benchmark = Benchmark(arguments, pathlib.Path(folder))
         try:
-            benchmark = Benchmark(arguments, pathlib.Path(folder))
-            for workload in arguments.workloads:
-                if workload == "R":
-                    benchmark.measure_sizes()
-                    continue
-                benchmark.measure(workload)
-            for workload in benchmark.results if arguments.gradients else ():
-                benchmark.prove(workload)
+            benchmark.measure_all()
         except Failed as error:
-            sys.exit(str(error))
+            sys.exit(f"\n{benchmark.text()}\n{error}")  # with what was measured until then
     text = benchmark.text()
     print(f"\n{text}")
     if not arguments.no_report:
