@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <string>
 
+#include "accrue/base/error.h"
+#include "accrue/memory/allocator.h"
+#include "accrue/memory/refusal.h"
 #include "cli/session.h"
 
 namespace accrue::cli {
@@ -14,8 +18,22 @@ void set_budget(Session& session, const config::Run& run);
 /// Throws BudgetError where what was read and built has left the process over its budget.
 void check_resident(const Session& session);
 
-/// For a refusal while data and model were built: BudgetError with what was there and what was asked for.
 [[noreturn]] void fail_for_budget();
+
+/// Runs a part of the start. Memory that is refused in it is a BudgetError with what was there and what was
+/// asked for; errors of ours stay as they are.
+template <class Work>
+auto at_start(const Work& work) {
+  const int64_t refusals_before = memory::statistics().num_refusals;
+  try {
+    return work();
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
+  }
+  fail_for_budget();
+}
 
 /// "2.0 GiB of the process (80% of 2.5 GiB: cgroup v2 /a); 120.0 MiB of it are no tensors".
 std::string budget_line(const Session& session);

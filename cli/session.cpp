@@ -110,7 +110,7 @@ EvalOptions Session::eval_options() const noexcept {
 }
 
 Batch Session::first_batch() const {
-  return *Batcher(data.train, sampler()).next();
+  return at_start([this] { return *Batcher(data.train, sampler()).next(); });
 }
 
 Reduction Session::reduction() const noexcept {
@@ -151,15 +151,11 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
 }  // namespace
 
 Session build(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
-  const int64_t refusals_before = memory::statistics().num_refusals;
-  try {
+  return at_start([&] {
     Session session = build_all(std::move(loaded), transform_json, measures_anew);
     check_resident(session);
     return session;
-  } catch (...) {
-    if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
-  }
-  fail_for_budget();
+  });
 }
 
 namespace {
@@ -185,7 +181,7 @@ void prepare(Session& session, const Batch& batch, const std::string& plan_json)
     session.planner->restore(plan_json);
     session.planner->warn_of_smaller_budget();
   } else if (session.run().plan.micro_batch == 0 || session.budget) {
-    session.planner->prepare(batch, largest_sample(session, batch));
+    at_start([&] { session.planner->prepare(batch, largest_sample(session, batch)); });
   }
   session.evaluation_batch = session.planner->evaluation_batch(batch);
 }

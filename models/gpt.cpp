@@ -18,8 +18,10 @@
 #include "accrue/data/shape_text.h"
 #include "accrue/microstep/generator_scope.h"
 #include "accrue/microstep/module_adapter.h"
+#include "accrue/nn/block.h"
 #include "accrue/nn/dropout.h"
 #include "accrue/nn/functions.h"
+#include "accrue/nn/head.h"
 #include "accrue/nn/recompute.h"
 #include "models/size.h"
 
@@ -93,7 +95,8 @@ struct Mlp : torch::nn::Module {
     c_proj = register_module("c_proj", std::make_shared<Affine>(4 * options.width, options.width, deviation));
   }
   at::Tensor forward(const at::Tensor& x) const {
-    return dropout(c_proj->forward(nn::gelu(c_fc->forward(x), /*tanh_form=*/true)), is_training());
+    const at::Tensor hidden = nn::linear_transposed(x, c_fc->weight, c_fc->bias, Activation::gelu_tanh);
+    return dropout(c_proj->forward(hidden), is_training());
   }
   Drop dropout;
   std::shared_ptr<Affine> c_fc, c_proj;
@@ -108,8 +111,16 @@ struct Block : torch::nn::Module {
     mlp = register_module("mlp", std::make_shared<Mlp>(options, deviation, path + ".mlp"));
   }
   at::Tensor forward(const at::Tensor& x, std::span<const int64_t> offsets) const {
+    if (!is_training() || mlp->dropout.p == 0) {
+      return nn::transformer_block(x, weights(), offsets, attn->heads);
+    }
     const at::Tensor attended = x.add(attn->forward(ln_1->forward(x), offsets));
     return attended.add(mlp->forward(ln_2->forward(attended)));
+  }
+  nn::BlockWeights weights() const {
+    return {ln_1->weight,         ln_1->bias,         attn->c_attn->weight, attn->c_attn->bias,
+            attn->c_proj->weight, attn->c_proj->bias, ln_2->weight,         ln_2->bias,
+            mlp->c_fc->weight,    mlp->c_fc->bias,    mlp->c_proj->weight,  mlp->c_proj->bias};
   }
   std::shared_ptr<Norm> ln_1, ln_2;
   std::shared_ptr<Attention> attn;
@@ -139,6 +150,7 @@ struct Transformer : torch::nn::Module {
       segments.add("transformer.h." + std::to_string(i), *h->list[i]);
     }
   }
+  /// Before the last norm, which the rows that count go through.
   at::Tensor forward(const at::Tensor& ids, const at::Tensor& positions, const Offsets& offsets) const {
     const at::Tensor entered = nn::embedding(ids, wte->weight).add(nn::embedding(positions, wpe->weight));
     at::Tensor x = drop(entered, is_training());
@@ -148,7 +160,7 @@ struct Transformer : torch::nn::Module {
       };
       x = segments.run(i, run, x);
     }
-    return ln_f->forward(x);
+    return x;
   }
   Drop drop;
   std::shared_ptr<Embedding> wte, wpe;
@@ -247,7 +259,9 @@ Outputs run(const Gpt& gpt, const MicroBatch& micro, const GptOptions& options) 
   check_mask(ids, micro);
   check_ids(ids, *offsets, micro, options.vocabulary);
   const at::Tensor x = gpt.transformer->forward(ids, positions_of(*offsets, ids), offsets);
-  return nn::linear(x, gpt.lm_head->weight);
+  return nn::deferred_logits(x, gpt.lm_head->weight, [norm = gpt.transformer->ln_f](const at::Tensor& rows) {
+    return norm->forward(rows);
+  });
 }
 
 void check(const GptOptions& options) {

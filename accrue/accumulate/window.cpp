@@ -237,22 +237,36 @@ Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Ba
   return Added::added;
 }
 
-Added Window::add(const LossTerms& terms, std::span<const int64_t> ids) {
-  admit(terms);
+Added Window::add(const LossTerms& given, std::span<const int64_t> ids) {
+  admit(given);
+  LossTerms terms = given;
   const std::vector<double> factors = seeds(terms);
   torch::autograd::variable_list roots;
   torch::autograd::variable_list root_gradients;
   for (size_t t = 0; t < terms.size(); ++t) {
+    if (terms[t].one_pass) {
+      // Its pass gives the sum, where there is one and nobody wants the sum before.
+      const bool wanted_now = options_.skip_non_finite_loss || factors[t] == 0;
+      if (terms[t].counts() && wanted_now) terms[t].sum = terms[t].one_pass->value();
+      continue;
+    }
     if (factors[t] == 0) continue;
     if (!terms[t].sum.requires_grad()) fail(message::no_graph, {{"term", terms[t].name}});
     roots.push_back(terms[t].sum);
     root_gradients.push_back(factors[t] == 1 ? at::Tensor() : seed_of(terms[t].sum, factors[t]));
   }
   return run(terms, ids, [&] {
-    if (roots.empty()) return;
     const memory::PhaseScope phase(memory::Phase::backward);
     const DirectScope direct;
-    torch::autograd::backward(roots, root_gradients);
+    for (size_t t = 0; t < terms.size(); ++t) {
+      if (!terms[t].one_pass || factors[t] == 0) continue;
+      auto [sum, gradient] = terms[t].one_pass->run(factors[t]);
+      terms[t].sum = std::move(sum);
+      if (!gradient.defined()) continue;
+      roots.push_back(terms[t].one_pass->root);
+      root_gradients.push_back(std::move(gradient));
+    }
+    if (!roots.empty()) torch::autograd::backward(roots, root_gradients);
   });
 }
 

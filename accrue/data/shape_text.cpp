@@ -6,8 +6,12 @@
 namespace accrue {
 
 std::string shape_text(const at::Tensor& tensor) {
+  return shape_text(tensor.sizes());
+}
+
+std::string shape_text(at::IntArrayRef sizes) {
   std::ostringstream text;
-  text << tensor.sizes();
+  text << sizes;
   return text.str();
 }
 

@@ -17,6 +17,7 @@ struct MicroStepContext {
   std::span<const int64_t> offsets = {};  ///< [n + 1] for end-to-end fields, else empty
   /// [n]: which of the equal ids of its batch each sample is, from 0; empty: no id repeats.
   std::span<const int64_t> occurrences = {};
+  bool for_window = false;  ///< the terms go to `Window::add`: a loss may leave its pass to it (OnePass)
 };
 
 /// The context of the micro-step that runs on this thread, or null.

@@ -26,7 +26,8 @@ at::Tensor mean_of(const LossTerms& terms) {
   at::Tensor mean;
   for (const LossTerm& term : terms) {
     if (term.weight == 0) continue;
-    const at::Tensor part = at::mul(term.sum, term.coefficient / term.weight);
+    const at::Tensor sum = term.sum.defined() ? term.sum : term.one_pass->value();
+    const at::Tensor part = at::mul(sum, term.coefficient / term.weight);
     mean = mean.defined() ? at::add(mean, part) : part;
   }
   if (!mean.defined()) fail(message::nothing_counted, {{"term", terms.front().name}});
@@ -47,7 +48,8 @@ void check_terms(const LossTerms& terms) {
   if (terms.empty()) fail(message::no_terms);
   for (size_t i = 0; i < terms.size(); ++i) {
     const LossTerm& term = terms[i];
-    if (!term.sum.defined() || term.sum.dim() != 0) {
+    const bool comes_later = !term.sum.defined() && term.one_pass;
+    if (!comes_later && (!term.sum.defined() || term.sum.dim() != 0)) {
       const std::string got = term.sum.defined()
                                   ? "has " + std::to_string(term.sum.dim()) + " dimensions, needed none"
                                   : "is no tensor";

@@ -17,12 +17,14 @@ namespace accrue {
 /// weights).
 struct LossTerm {
   std::string name = "loss";
-  at::Tensor sum;     ///< 0-dim, with the graph
+  at::Tensor sum;     ///< 0-dim, with the graph; undefined where `one_pass` is there
   double weight = 0;  ///< samples, elements or counted tokens; never negative
   double coefficient = 1;
   /// The sum counts even where this micro-batch's weight is zero (label smoothing over classes of weight
   /// zero); else such a term is left out.
   bool adds_without_weight = false;
+  /// In a micro-step whose terms go to `Window::add` (MicroStepContext::for_window), instead of `sum`.
+  std::optional<OnePass> one_pass = {};
 
   /// Whether the sum enters the window's.
   bool counts() const noexcept { return weight > 0 || adds_without_weight; }

@@ -7,12 +7,22 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "accrue/base/activation.h"
 #include "accrue/batch/batch.h"
 
 namespace accrue {
+
+/// A sum whose value and gradient come out of one pass, which is made in the backward.
+struct OnePass {
+  at::Tensor root;                    ///< what the sum is computed from, with the graph behind it
+  std::function<at::Tensor()> value;  ///< the sum alone, 0-dim
+  /// Gives the sum, 0-dim, and `seed` times its gradient for `root` (undefined where root needs none).
+  /// Gradients of parameters of its own, times `seed`, are added to their `.grad`.
+  std::function<std::pair<at::Tensor, at::Tensor>(double seed)> run;
+};
 
 /// Logits that are made only where somebody asks for them: a loss of few rows never has them whole.
 struct DeferredLogits {
@@ -24,6 +34,10 @@ struct DeferredLogits {
   std::function<at::Tensor(const at::Tensor& rows, const at::Tensor& targets, double label_smoothing,
                            const at::Tensor& class_weights)>
       cross_entropy;
+  /// The same for `Window::add`.
+  std::function<OnePass(const at::Tensor& rows, const at::Tensor& targets, double label_smoothing,
+                        const at::Tensor& class_weights)>
+      one_pass;
 };
 
 /// What a model gives: one tensor, or several by name.

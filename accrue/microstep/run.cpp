@@ -12,6 +12,7 @@ LossTerms run_micro_step(const Model& model, const Loss& loss, const MicroBatch&
   const MicroBatch taken = as_model_takes(model, micro);
   MicroStepContext layers_see = context;
   layers_see.offsets = taken.offsets();
+  layers_see.for_window = true;
   if (context.occurrences.empty()) layers_see.occurrences = micro.occurrences();
   const ContextScope scope(layers_see);
   LossTerms terms = loss.terms(model.forward(taken), taken);

@@ -8,9 +8,9 @@
 namespace accrue {
 
 /// The one function that runs a micro-step's forward: sets the context, calls the model and the loss, checks
-/// the terms. The backward is the window's (`Window::add`). Model and loss get `as_model_takes(model,
-/// micro)`; where that is ragged the context that layers see has its offsets, else none. Occurrences are the
-/// micro-batch's where the context has none.
+/// the terms. The backward is the window's (`Window::add`), which may also give a term its sum. Model and
+/// loss get `as_model_takes(model, micro)`; where that is ragged the context that layers see has its offsets,
+/// else none. Occurrences are the micro-batch's where the context has none.
 LossTerms run_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro,
                          const MicroStepContext& context);
 

@@ -4,6 +4,7 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/microstep.h"
 #include "accrue/data/shape_text.h"
+#include "accrue/microstep/context.h"
 #include "accrue/microstep/losses.h"
 #include "accrue/microstep/next_tokens.h"
 
@@ -27,18 +28,41 @@ LossTerms over_counted(const at::Tensor& logits, const NextTokens& tokens, doubl
                              {.label_smoothing = label_smoothing});
 }
 
+/// The same where the logits are not made at all; in a micro-step the window makes the pass.
+LossTerms over_counted(const DeferredLogits& logits, const NextTokens& tokens, double label_smoothing) {
+  check_vocabulary(tokens, logits.shape.back());
+  LossTerm term;
+  term.weight = static_cast<double>(tokens.rows.numel());
+  const MicroStepContext* const context = current_context();
+  if (context != nullptr && context->for_window) {
+    term.one_pass = logits.one_pass(tokens.rows, tokens.targets, label_smoothing, {});
+  } else {
+    term.sum = logits.cross_entropy(tokens.rows, tokens.targets, label_smoothing, {});
+  }
+  return {term};
+}
+
+void check_shapes(at::IntArrayRef logits, const at::Tensor& labels, const at::Tensor& mask) {
+  const bool fit = logits.size() == 3 && logits.slice(0, 2) == labels.sizes() &&
+                   (!mask.defined() || mask.sizes() == labels.sizes());
+  if (fit) return;
+  fail(message::token_shapes, {{"logits", shape_text(logits)},
+                               {"labels", shape_text(labels)},
+                               {"mask", mask.defined() ? shape_text(mask) : "none"}});
+}
+
+void check_segment_shapes(at::IntArrayRef logits, const at::Tensor& labels) {
+  if (logits.size() == 2 && labels.dim() == 1 && logits[0] == labels.size(0)) return;
+  fail(message::segment_shapes, {{"logits", shape_text(logits)}, {"labels", shape_text(labels)}});
+}
+
 }  // namespace
 
 namespace loss {
 
 LossTerms token_cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& mask,
                               double label_smoothing) {
-  if (logits.dim() != 3 || labels.dim() != 2 || logits.size(0) != labels.size(0) ||
-      logits.size(1) != labels.size(1) || (mask.defined() && mask.sizes() != labels.sizes())) {
-    fail(message::token_shapes, {{"logits", shape_text(logits)},
-                                 {"labels", shape_text(labels)},
-                                 {"mask", mask.defined() ? shape_text(mask) : "none"}});
-  }
+  check_shapes(logits.sizes(), labels, mask);
   return over_counted(logits, next_tokens(labels, mask), label_smoothing);
 }
 
@@ -48,8 +72,7 @@ int64_t count_targets(const at::Tensor& labels, const at::Tensor& mask) {
 
 LossTerms segment_cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
                                 std::span<const int64_t> offsets, double label_smoothing) {
-  if (logits.dim() != 2 || labels.dim() != 1 || logits.size(0) != labels.size(0))
-    fail(message::segment_shapes, {{"logits", shape_text(logits)}, {"labels", shape_text(labels)}});
+  check_segment_shapes(logits.sizes(), labels);
   return over_counted(logits, next_tokens(labels, offsets), label_smoothing);
 }
 
@@ -87,14 +110,18 @@ Loss next_token_loss(double label_smoothing, std::string labels, std::string mas
       .name = "next_token",
       .terms =
           [label_smoothing, labels, mask](const Outputs& outputs, const MicroBatch& micro) {
-            const at::Tensor& logits = outputs.tensor();
+            const at::Tensor* const found = micro.is_ragged() ? nullptr : micro.fields().find(mask);
+            const at::Tensor shown = found != nullptr ? *found : at::Tensor();
             if (micro.is_ragged()) {
               check_no_mask(micro, mask);
-              return loss::segment_cross_entropy(logits, micro[labels], micro.offsets(), label_smoothing);
+              check_segment_shapes(outputs.shape(), micro[labels]);
+            } else {
+              check_shapes(outputs.shape(), micro[labels], shown);
             }
-            const at::Tensor* const shown = micro.fields().find(mask);
-            return loss::token_cross_entropy(logits, micro[labels], shown ? *shown : at::Tensor(),
-                                             label_smoothing);
+            const NextTokens tokens = next_tokens(micro, labels, mask);
+            return outputs.deferred() != nullptr
+                       ? over_counted(*outputs.deferred(), tokens, label_smoothing)
+                       : over_counted(outputs.tensor(), tokens, label_smoothing);
           },
       .weigh =
           [labels, mask](const Batch& batch) {

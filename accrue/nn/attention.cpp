@@ -5,6 +5,8 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 
+#include <torch/csrc/autograd/custom_function.h>
+
 #include <cmath>
 #include <limits>
 
@@ -14,7 +16,9 @@
 #include "accrue/microstep/context.h"
 #include "accrue/nn/compute_type.h"
 #include "accrue/nn/dropout.h"
+#include "accrue/nn/function.h"
 #include "accrue/nn/functions.h"
+#include "accrue/nn/segment_attention.h"
 
 namespace accrue::nn {
 namespace {
@@ -24,11 +28,23 @@ struct Heads {
   at::Tensor q, k, v;
 };
 
-/// qkv [n * length, 3 width] as n segments of one length.
-Heads split_heads(const at::Tensor& qkv, int64_t n, int64_t heads) {
-  const int64_t head = qkv.size(1) / (3 * heads);
-  const at::Tensor parts = qkv.view({n, qkv.size(0) / n, 3, heads, head}).permute({2, 0, 3, 1, 4});
-  return {parts[0], parts[1], parts[2]};
+/// How many heads there are of queries, and of keys and values.
+struct HeadCounts {
+  explicit HeadCounts(const AttentionOptions& options)
+      : queries(options.heads), keys(options.key_heads == 0 ? options.heads : options.key_heads) {}
+  int64_t all() const { return queries + 2 * keys; }
+  int64_t queries, keys;
+};
+
+/// qkv as n segments of one length.
+Heads split_heads(const at::Tensor& qkv, int64_t n, const HeadCounts& heads) {
+  const int64_t head = qkv.size(1) / heads.all();
+  const at::Tensor parts = qkv.view({n, qkv.size(0) / n, heads.all(), head}).transpose(1, 2);
+  const auto keys = [&](int64_t first) {
+    const at::Tensor part = parts.narrow(1, first, heads.keys);
+    return heads.keys == heads.queries ? part : part.repeat_interleave(heads.queries / heads.keys, 1);
+  };
+  return {parts.narrow(1, 0, heads.queries), keys(heads.queries), keys(heads.queries + heads.keys)};
 }
 
 /// [n, heads, length, head] -> [n * length, width].
@@ -37,14 +53,14 @@ at::Tensor join_heads(const at::Tensor& attended) {
   return attended.transpose(1, 2).reshape({rows, attended.size(1) * attended.size(3)});
 }
 
-at::Tensor attend(const at::Tensor& qkv, int64_t n, int64_t heads) {
+at::Tensor attend(const at::Tensor& qkv, int64_t n, const HeadCounts& heads) {
   const Heads parts = split_heads(qkv, n, heads);
   return join_heads(at::scaled_dot_product_attention(parts.q, parts.k, parts.v, /*attn_mask=*/{},
                                                      /*dropout_p=*/0.0, /*is_causal=*/true));
 }
 
 /// One segment with its attention weights multiplied by `factors` [heads, length, length].
-at::Tensor attend_with(const at::Tensor& factors, const at::Tensor& qkv, int64_t heads) {
+at::Tensor attend_with(const at::Tensor& factors, const at::Tensor& qkv, const HeadCounts& heads) {
   const Heads parts = split_heads(qkv, 1, heads);
   const double scale = 1 / std::sqrt(static_cast<double>(parts.q.size(3)));
   const int64_t length = qkv.size(0);
@@ -63,20 +79,13 @@ bool have_one_length(std::span<const int64_t> offsets) {
 }
 
 void check(const at::Tensor& qkv, std::span<const int64_t> offsets, const AttentionOptions& options) {
-  if (options.heads < 1 || qkv.dim() != 2 || qkv.size(1) < 3 * options.heads ||
-      qkv.size(1) % (3 * options.heads) != 0) {
-    fail(message::nn_attention_shape, {{"got", shape_text(qkv)}, {"heads", options.heads}});
+  const HeadCounts heads(options);
+  if (heads.queries < 1 || heads.keys < 1 || heads.queries % heads.keys != 0 || qkv.dim() != 2 ||
+      qkv.size(1) < heads.all() || qkv.size(1) % heads.all() != 0) {
+    fail(message::nn_attention_shape,
+         {{"got", shape_text(qkv)}, {"heads", options.heads}, {"key_heads", options.key_heads}});
   }
-  if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != qkv.size(0)) {
-    fail(message::nn_attention_offsets, {{"rows", qkv.size(0)},
-                                         {"count", offsets.size()},
-                                         {"first", offsets.empty() ? 0 : offsets.front()},
-                                         {"last", offsets.empty() ? 0 : offsets.back()}});
-  }
-  for (size_t i = 1; i < offsets.size(); ++i) {
-    if (offsets[i] > offsets[i - 1]) continue;
-    fail(message::nn_attention_order, {{"segment", i - 1}, {"begin", offsets[i - 1]}, {"end", offsets[i]}});
-  }
+  check_segments(offsets, qkv.size(0));
   if (options.dropout == 0) return;
   if (options.layer == nullptr) fail(message::nn_attention_layer);
   const MicroStepContext* const context = current_context();
@@ -86,14 +95,46 @@ void check(const at::Tensor& qkv, std::span<const int64_t> offsets, const Attent
   }
 }
 
+struct AttentionFunction : torch::autograd::Function<AttentionFunction> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& qkv,
+                            const c10::intrusive_ptr<SegmentAttention>& attention) {
+    context->set_materialize_grads(false);
+    const at::Tensor x = widened(qkv).contiguous();
+    SegmentAttention::Result result = attention->forward(x, {});
+    context->saved_data["attention"] = at::IValue::make_capsule(attention);
+    context->saved_data["log_sums"] = result.log_sums;
+    context->save_for_backward({x, result.output});
+    return result.output;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list of_output) {
+    forbid_create_graph("causal_attention");
+    if (!of_output[0].defined()) return {{}, {}};
+    const torch::autograd::variable_list saved = context->get_saved_variables();
+    const auto attention =
+        c10::static_intrusive_pointer_cast<SegmentAttention>(context->saved_data["attention"].toCapsule());
+    return {attention->backward(saved[0], {}, {saved[1], context->saved_data["log_sums"].toTensor()},
+                                of_output[0].contiguous()),
+            {}};
+  }
+};
+
 }  // namespace
 
 at::Tensor causal_attention(const at::Tensor& qkv, std::span<const int64_t> offsets,
                             const AttentionOptions& options) {
   check(qkv, offsets, options);
+  const HeadCounts heads(options);
+  if (takes_fast({qkv})) {
+    auto attention = c10::make_intrusive<SegmentAttention>(offsets, heads.queries, heads.keys,
+                                                           options.dropout, options.layer);
+    if (needs_graph({qkv})) return AttentionFunction::apply(qkv, attention);
+    return attention->forward(widened(qkv).contiguous(), {}).output;
+  }
   const at::Tensor x = widened(qkv).contiguous();
   const auto n = static_cast<int64_t>(offsets.size()) - 1;
-  if (options.dropout == 0 && have_one_length(offsets)) return attend(x, n, options.heads);
+  if (options.dropout == 0 && have_one_length(offsets)) return attend(x, n, heads);
 
   const int64_t call = options.dropout == 0 ? 0 : next_call(options.layer->hash());
   std::vector<at::Tensor> outputs;
@@ -101,12 +142,12 @@ at::Tensor causal_attention(const at::Tensor& qkv, std::span<const int64_t> offs
     const int64_t length = offsets[static_cast<size_t>(i) + 1] - offsets[static_cast<size_t>(i)];
     const at::Tensor segment = x.narrow(0, offsets[static_cast<size_t>(i)], length);
     if (options.dropout == 0) {
-      outputs.push_back(attend(segment, 1, options.heads));
+      outputs.push_back(attend(segment, 1, heads));
       continue;
     }
     const at::Tensor factors =
-        attention_factors(options.heads, length, i, options.dropout, *options.layer, call, x.scalar_type());
-    outputs.push_back(attend_with(factors.to(x.device()), segment, options.heads));
+        attention_factors(heads.queries, length, i, options.dropout, *options.layer, call, x.scalar_type());
+    outputs.push_back(attend_with(factors.to(x.device()), segment, heads));
   }
   return at::cat(outputs);
 }

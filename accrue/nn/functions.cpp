@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/nn/functions.h"
 
-#include <ATen/ops/aminmax.h>
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/group_norm.h>
-#include <ATen/ops/layer_norm.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
@@ -16,77 +12,9 @@
 #include "accrue/base/messages/nn.h"
 #include "accrue/data/shape_text.h"
 #include "accrue/nn/compute_type.h"
+#include "accrue/nn/shapes.h"
 
 namespace accrue::nn {
-namespace {
-
-/// ArgumentError that shows every shape, unless they fit.
-void check_shapes(bool fit, std::string_view function, const at::Tensor& x, const at::Tensor& weight,
-                  const at::Tensor& bias, std::string_view needed) {
-  if (fit) return;
-  const std::string bias_text = bias.defined() ? shape_text(bias) : "none";
-  fail(message::nn_shapes, {{"function", function},
-                            {"x", shape_text(x)},
-                            {"weight", shape_text(weight)},
-                            {"bias", bias_text},
-                            {"needed", needed}});
-}
-
-bool is_vector(const at::Tensor& tensor, int64_t size) {
-  return tensor.defined() && tensor.dim() == 1 && tensor.size(0) == size;
-}
-
-bool is_vector_or_none(const at::Tensor& tensor, int64_t size) {
-  return !tensor.defined() || is_vector(tensor, size);
-}
-
-at::Tensor affine(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const at::Tensor bias_computed = as_computed(bias, weight);
-  return at::linear(as_computed(x, weight), as_computed(weight, weight),
-                    bias.defined() ? std::optional<at::Tensor>(bias_computed) : std::nullopt);
-}
-
-}  // namespace
-
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const bool fit = weight.dim() == 2 && x.dim() >= 1 && x.size(-1) == weight.size(1) &&
-                   is_vector_or_none(bias, weight.size(0));
-  check_shapes(fit, "linear", x, weight, bias, "x [..., in], weight [out, in], bias [out] or none");
-  return affine(x, weight, bias);
-}
-
-at::Tensor linear_transposed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const bool fit = weight.dim() == 2 && x.dim() >= 1 && x.size(-1) == weight.size(0) &&
-                   is_vector_or_none(bias, weight.size(1));
-  check_shapes(fit, "linear_transposed", x, weight, bias,
-               "x [..., in], weight [in, out], bias [out] or none");
-  return affine(x, weight.t(), bias);
-}
-
-at::Tensor embedding(const at::Tensor& ids, const at::Tensor& weight) {
-  check_shapes(weight.dim() == 2, "embedding", ids, weight, {}, "weight [vocabulary, width]");
-  if (!at::isIntegralType(ids.scalar_type(), /*includeBool=*/false)) {
-    fail(message::nn_ids_type, {{"got", toString(ids.scalar_type())}});
-  }
-  if (ids.numel() > 0) {
-    const auto [least, greatest] = at::aminmax(ids);
-    const int64_t low = least.item<int64_t>();
-    const int64_t high = greatest.item<int64_t>();
-    if (low < 0 || high >= weight.size(0)) {
-      fail(message::nn_ids_range, {{"got", low < 0 ? low : high}, {"vocabulary", weight.size(0)}});
-    }
-  }
-  // Widened before the look-up: the gradients of a row that is used often are added in the compute type.
-  return at::embedding(widened(weight), ids.to(at::kLong));
-}
-
-at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps) {
-  const bool fit = x.dim() >= 1 && is_vector(weight, x.size(-1)) && is_vector(bias, x.size(-1));
-  check_shapes(fit, "layer_norm", x, weight, bias, "x [..., features], weight and bias [features]");
-  return at::layer_norm(as_computed(x, weight), {x.size(-1)}, widened(weight), as_computed(bias, weight),
-                        eps);
-}
-
 at::Tensor group_norm(const at::Tensor& x, int64_t groups, const at::Tensor& weight, const at::Tensor& bias,
                       double eps) {
   const bool fit = x.dim() >= 2 && groups >= 1 && x.size(1) >= groups && x.size(1) % groups == 0 &&

@@ -15,6 +15,7 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/nn.h"
 #include "accrue/data/shape_text.h"
+#include "accrue/nn/parameter_gradient.h"
 #include "accrue/nn/second_run.h"
 
 namespace accrue::nn {
@@ -32,13 +33,6 @@ struct Record : torch::CustomClassHolder {
   std::function<at::Tensor(const at::Tensor&)> forward;
   FirstRun first;
 };
-
-bool has_hooks(const at::Tensor& parameter) {
-  if (!autograd::impl::hooks(parameter).empty()) return true;
-  if (autograd::impl::post_acc_grad_hooks(parameter) != nullptr) return true;
-  const auto accumulator = autograd::impl::try_get_grad_accumulator(parameter);
-  return accumulator && !(accumulator->pre_hooks().empty() && accumulator->post_hooks().empty());
-}
 
 /// Whether the inner backward may add to `.grad` itself. A hook would be called there and by the outer
 /// backward.

@@ -13,6 +13,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     PROPERTIES COMPILE_DEFINITIONS ACCRUE_HAVE_AVX2_KERNELS)
 endif()
 accrue_sources(torch nn
+  accelerate.cpp
   attention.cpp
   block.cpp
   compute_type.cpp

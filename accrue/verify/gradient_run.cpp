@@ -73,7 +73,7 @@ at::ScalarType add_groups(Window& window, const Model& model, const Loss& loss,
   for (const MicroBatch& group : groups) {
     const LossTerms terms =
         run_micro_step(model, loss, group, {.seed = seed, .update = 1, .sample_ids = group.ids()});
-    loss_type = terms[0].sum.scalar_type();
+    loss_type = (terms[0].one_pass ? terms[0].one_pass->root : terms[0].sum).scalar_type();
     window.add(terms, group.ids());
     if (after_each) after_each();
   }

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "accrue/nn/block.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <array>
+
+#include "accrue/base/error.h"
+#include "accrue/base/messages/nn.h"
+#include "accrue/data/shape_text.h"
+#include "accrue/nn/compute_type.h"
+#include "accrue/nn/function.h"
+#include "accrue/nn/functions.h"
+#include "accrue/nn/kernels.h"
+#include "accrue/nn/norm_rows.h"
+#include "accrue/nn/parameter_gradient.h"
+#include "accrue/nn/rows.h"
+#include "accrue/nn/segment_attention.h"
+
+namespace accrue::nn {
+namespace {
+
+constexpr size_t kBlockParameters = 12;
+
+// In the order of BlockWeights.
+enum Parameter : size_t {
+  kNorm1,
+  kShift1,
+  kQkv,
+  kQkvBias,
+  kProjection,
+  kProjectionBias,
+  kNorm2,
+  kShift2,
+  kUp,
+  kUpBias,
+  kDown,
+  kDownBias
+};
+using Parameters = std::array<at::Tensor, kBlockParameters>;
+
+Parameters list_of(const BlockWeights& w) {
+  return {w.norm1, w.shift1, w.qkv, w.qkv_bias, w.projection, w.projection_bias,
+          w.norm2, w.shift2, w.up,  w.up_bias,  w.down,       w.down_bias};
+}
+
+/// value = tanh GELU of product + bias.
+at::Tensor gelu_of(const at::Tensor& product, const at::Tensor& bias) {
+  at::Tensor value = at::empty_like(product);
+  in_type_of(product, [&]<class Real>() {
+    const int64_t width = product.size(1);
+    const Real* const from = product.const_data_ptr<Real>();
+    const Real* const shift = bias.const_data_ptr<Real>();
+    Real* const to = value.mutable_data_ptr<Real>();
+    for_rows(product.size(0), width, [&](int64_t begin, int64_t end, int64_t) {
+      layer_kernels<Real>().activate(Activation::gelu_tanh, end - begin, width, from + begin * width, shift,
+                                     to + begin * width, nullptr);
+    });
+  });
+  return value;
+}
+
+/// The value once more, while `gradient` of the value becomes that of the product; adds the bias's to `sums`.
+at::Tensor gelu_backward(const at::Tensor& product, const at::Tensor& bias, const at::Tensor& gradient,
+                         const at::Tensor& sums) {
+  at::Tensor value = at::empty_like(product);
+  in_type_of(product, [&]<class Real>() {
+    const int64_t width = product.size(1);
+    const Real* const from = product.const_data_ptr<Real>();
+    const Real* const shift = bias.const_data_ptr<Real>();
+    Real* const again = value.mutable_data_ptr<Real>();
+    Real* const changed = gradient.mutable_data_ptr<Real>();
+    for_rows_with_sums<Real>(product.size(0), width, std::array{sums},
+                             [&](int64_t begin, int64_t end, const std::array<Real*, 1>& partial) {
+                               const int64_t at = begin * width;
+                               layer_kernels<Real>().activate_backward(Activation::gelu_tanh, end - begin,
+                                                                       width, from + at, shift, again + at,
+                                                                       changed + at, partial[0]);
+                             });
+  });
+  return value;
+}
+
+/// product += addend + bias.
+void add_in_place(const at::Tensor& product, const at::Tensor& addend, const at::Tensor& bias) {
+  in_type_of(product, [&]<class Real>() {
+    const int64_t width = product.size(1);
+    Real* const to = product.mutable_data_ptr<Real>();
+    const Real* const beside = addend.const_data_ptr<Real>();
+    const Real* const shift = bias.const_data_ptr<Real>();
+    for_rows(product.size(0), width, [&](int64_t begin, int64_t end, int64_t) {
+      const int64_t at = begin * width;
+      layer_kernels<Real>().add(end - begin, width, to + at, beside + at, shift, to + at);
+    });
+  });
+}
+
+void add_columns(const at::Tensor& rows, const at::Tensor& sums) {
+  if (!sums.defined()) return;
+  in_type_of(rows, [&]<class Real>() {
+    const int64_t width = rows.size(1);
+    const Real* const from = rows.const_data_ptr<Real>();
+    for_rows_with_sums<Real>(rows.size(0), width, std::array{sums},
+                             [&](int64_t begin, int64_t end, const std::array<Real*, 1>& partial) {
+                               layer_kernels<Real>().add_columns(end - begin, width, from + begin * width,
+                                                                 partial[0]);
+                             });
+  });
+}
+
+/// What a block keeps for its backward, beside its input.
+struct Kept {
+  at::Tensor qkv;  ///< without its bias
+  SegmentAttention::Result attended;
+  at::Tensor middle;  ///< x + attention
+  at::Tensor up;      ///< before bias and GELU
+};
+
+at::Tensor in_type(const at::Tensor& parameter) {
+  return widened(parameter).contiguous();
+}
+
+/// x [tokens, width] in the compute type.
+at::Tensor run_block(const at::Tensor& x, const Parameters& p, const SegmentAttention& attention, double eps,
+                     Kept& kept) {
+  const NormWeights norm1(p[kNorm1], p[kShift1], eps);
+  const NormWeights norm2(p[kNorm2], p[kShift2], eps);
+  kept.qkv = at::mm(normalise(x, norm1).normed, widened(p[kQkv]));
+  kept.attended = attention.forward(kept.qkv, in_type(p[kQkvBias]));
+  const at::Tensor projected = at::mm(kept.attended.output, widened(p[kProjection]));
+  const NormResult second = normalise(x, norm2, projected, in_type(p[kProjectionBias]));
+  kept.middle = second.sum;
+  kept.up = at::mm(second.normed, widened(p[kUp]));
+  at::Tensor out = at::mm(gelu_of(kept.up, in_type(p[kUpBias])), widened(p[kDown]));
+  add_in_place(out, kept.middle, in_type(p[kDownBias]));
+  return out;
+}
+
+/// Adds rows^T gradient to the gradient of a matrix [in, out].
+void add_product(const ParameterGradient& to, const at::Tensor& rows, const at::Tensor& gradient) {
+  if (!to.is_wanted()) return;
+  at::Tensor sum = to.sum();
+  sum.addmm_(rows.t(), gradient);
+}
+
+/// The gradient of x.
+at::Tensor run_backward(const at::Tensor& x, const Parameters& p, const SegmentAttention& attention,
+                        double eps, const Kept& kept, const at::Tensor& of_output,
+                        const std::vector<ParameterGradient>& to) {
+  const NormWeights norm1(p[kNorm1], p[kShift1], eps);
+  const NormWeights norm2(p[kNorm2], p[kShift2], eps);
+  at::Tensor of_middle;
+  {
+    at::Tensor of_up = at::mm(of_output, widened(p[kDown]).t());
+    add_columns(of_output, to[kDownBias].sum());
+    add_product(to[kDown], gelu_backward(kept.up, in_type(p[kUpBias]), of_up, to[kUpBias].sum()), of_output);
+    const NormResult second = normalise(kept.middle, norm2);
+    add_product(to[kUp], second.normed, of_up);
+    of_middle = norm_backward(kept.middle, second.moments, norm2, at::mm(of_up, widened(p[kUp]).t()),
+                              of_output, {to[kNorm2].sum(), to[kShift2].sum(), to[kProjectionBias].sum()});
+  }
+  add_product(to[kProjection], kept.attended.output, of_middle);
+  const at::Tensor of_qkv = attention.backward(kept.qkv, in_type(p[kQkvBias]), kept.attended,
+                                               at::mm(of_middle, widened(p[kProjection]).t()));
+  add_columns(of_qkv, to[kQkvBias].sum());
+  const NormResult first = normalise(x, norm1);
+  add_product(to[kQkv], first.normed, of_qkv);
+  return norm_backward(x, first.moments, norm1, at::mm(of_qkv, widened(p[kQkv]).t()), of_middle,
+                       {to[kNorm1].sum(), to[kShift1].sum(), {}});
+}
+
+struct BlockFunction : torch::autograd::Function<BlockFunction> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
+                            at::TensorList parameters, const c10::intrusive_ptr<SegmentAttention>& attention,
+                            double eps) {
+    context->set_materialize_grads(false);
+    const at::Tensor rows = as_computed(x, parameters[kQkv]).reshape({-1, x.size(-1)}).contiguous();
+    Parameters p;
+    std::copy(parameters.begin(), parameters.end(), p.begin());
+    Kept kept;
+    const at::Tensor out = run_block(rows, p, *attention, eps, kept);
+    torch::autograd::variable_list saved = {
+        rows, kept.qkv, kept.attended.output, kept.attended.log_sums, kept.middle, kept.up};
+    saved.insert(saved.end(), parameters.begin(), parameters.end());
+    context->save_for_backward(std::move(saved));
+    context->saved_data["attention"] = at::IValue::make_capsule(attention);
+    context->saved_data["eps"] = eps;
+    context->saved_data["sizes"] = x.sizes();
+    return out.view(x.sizes());
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list of_output) {
+    forbid_create_graph("transformer_block");
+    torch::autograd::variable_list gradients(1 + kBlockParameters + 2);
+    if (!of_output[0].defined()) return gradients;
+    const torch::autograd::variable_list saved = context->get_saved_variables();
+    const size_t before = saved.size() - kBlockParameters;
+    Parameters p;
+    std::copy(saved.begin() + static_cast<std::ptrdiff_t>(before), saved.end(), p.begin());
+    std::vector<ParameterGradient> to;
+    for (size_t i = 0; i < kBlockParameters; ++i) to.emplace_back(p[i], context->needs_input_grad(1 + i));
+    const auto attention =
+        c10::static_intrusive_pointer_cast<SegmentAttention>(context->saved_data["attention"].toCapsule());
+    const Kept kept{saved[1], {saved[2], saved[3]}, saved[4], saved[5]};
+    const at::Tensor of_rows = of_output[0].reshape(saved[0].sizes()).contiguous();
+    const at::Tensor of_x =
+        run_backward(saved[0], p, *attention, context->saved_data["eps"].toDouble(), kept, of_rows, to);
+    gradients[0] = of_x.view(context->saved_data["sizes"].toIntVector());
+    for (size_t i = 0; i < kBlockParameters; ++i) gradients[1 + i] = to[i].result();
+    return gradients;
+  }
+};
+
+at::Tensor composed(const at::Tensor& x, const BlockWeights& w, std::span<const int64_t> offsets,
+                    int64_t heads, double eps) {
+  const at::Tensor qkv = linear_transposed(layer_norm(x, w.norm1, w.shift1, eps), w.qkv, w.qkv_bias);
+  const at::Tensor attended = causal_attention(qkv.flatten(0, -2), offsets, {.heads = heads}).view(x.sizes());
+  const at::Tensor middle = x.add(linear_transposed(attended, w.projection, w.projection_bias));
+  const at::Tensor hidden =
+      linear_transposed(layer_norm(middle, w.norm2, w.shift2, eps), w.up, w.up_bias, Activation::gelu_tanh);
+  return middle.add(linear_transposed(hidden, w.down, w.down_bias));
+}
+
+void check_block(const at::Tensor& x, const BlockWeights& w, std::span<const int64_t> offsets,
+                 int64_t heads) {
+  const auto expect = [](const at::Tensor& got, const char* name, at::IntArrayRef needed) {
+    if (got.defined() && got.sizes() == needed) return;
+    fail(message::nn_block,
+         {{"name", name}, {"got", got.defined() ? shape_text(got) : "none"}, {"needed", shape_text(needed)}});
+  };
+  const int64_t width = x.dim() == 0 ? 0 : x.size(-1);
+  const int64_t hidden = w.up.defined() && w.up.dim() == 2 ? w.up.size(1) : 4 * width;
+  expect(w.norm1, "norm1", {width});
+  expect(w.shift1, "shift1", {width});
+  expect(w.qkv, "qkv", {width, 3 * width});
+  expect(w.qkv_bias, "qkv_bias", {3 * width});
+  expect(w.projection, "projection", {width, width});
+  expect(w.projection_bias, "projection_bias", {width});
+  expect(w.norm2, "norm2", {width});
+  expect(w.shift2, "shift2", {width});
+  expect(w.up, "up", {width, hidden});
+  expect(w.up_bias, "up_bias", {hidden});
+  expect(w.down, "down", {hidden, width});
+  expect(w.down_bias, "down_bias", {width});
+  if (heads < 1 || width % heads != 0) {
+    fail(message::nn_attention_shape, {{"got", shape_text(w.qkv)}, {"heads", heads}, {"key_heads", heads}});
+  }
+  check_segments(offsets, width == 0 ? 0 : x.numel() / width);
+}
+
+}  // namespace
+
+at::Tensor transformer_block(const at::Tensor& x, const BlockWeights& weights,
+                             std::span<const int64_t> offsets, int64_t heads, double eps) {
+  check_block(x, weights, offsets, heads);
+  const Parameters parameters = list_of(weights);
+  const bool fast = takes_fast({x}) && std::all_of(parameters.begin(), parameters.end(),
+                                                   [](const at::Tensor& p) { return takes_fast({p}); });
+  if (!fast) return composed(x, weights, offsets, heads, eps);
+  const auto attention = c10::make_intrusive<SegmentAttention>(offsets, heads, heads, 0, nullptr);
+  const bool graph = needs_graph({x}) || std::any_of(parameters.begin(), parameters.end(),
+                                                     [](const at::Tensor& p) { return needs_graph({p}); });
+  if (graph) return BlockFunction::apply(x, at::TensorList(parameters), attention, eps);
+  Kept kept;
+  const at::Tensor rows = as_computed(x, weights.qkv).reshape({-1, x.size(-1)}).contiguous();
+  return run_block(rows, parameters, *attention, eps, kept).view(x.sizes());
+}
+
+}  // namespace accrue::nn
