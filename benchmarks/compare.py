@@ -191,6 +191,8 @@ def main():
     parser.add_argument("--no-report", action="store_true")
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()
+    if not (arguments.build / "accrue").exists():
+        sys.exit(f"{arguments.build}/accrue does not exist: build it (make), or name its folder with --build")
     with tempfile.TemporaryDirectory() as folder:
         benchmark = Benchmark(arguments, pathlib.Path(folder))
         try:
