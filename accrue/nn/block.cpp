@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/nn/block.h"
 
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
@@ -189,7 +190,7 @@ struct BlockFunction : torch::autograd::Function<BlockFunction> {
     context->saved_data["attention"] = at::IValue::make_capsule(attention);
     context->saved_data["eps"] = eps;
     context->saved_data["sizes"] = x.sizes();
-    return out.view(x.sizes());
+    return at::_unsafe_view(out, x.sizes());
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,

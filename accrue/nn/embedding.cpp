@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/index_select.h>
@@ -22,7 +23,7 @@ using torch::autograd::variable_list;
 at::Tensor look_up(const at::Tensor& ids, const at::Tensor& weight) {
   std::vector<int64_t> shape = ids.sizes().vec();
   shape.push_back(weight.size(1));
-  return widened(at::index_select(weight, 0, ids.reshape({-1}))).view(shape);
+  return at::_unsafe_view(widened(at::index_select(weight, 0, ids.reshape({-1}))), shape);
 }
 
 struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
@@ -95,7 +96,8 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     context->save_for_backward({rows, weight, bias, slope});
     context->saved_data["transposed"] = form.transposed;
     context->saved_data["sizes"] = x.sizes();
-    return out.view(with_last(x.sizes(), out.size(1)));
+    // No view: others may write into it (+= bias).
+    return at::_unsafe_view(out, with_last(x.sizes(), out.size(1)));
   }
 
   static variable_list backward(AutogradContext* context, variable_list of_output) {
