@@ -59,4 +59,20 @@ struct AttentionOptions {
 at::Tensor causal_attention(const at::Tensor& qkv, std::span<const int64_t> offsets,
                             const AttentionOptions& options);
 
+struct RotaryOptions {
+  int64_t heads = 1;
+  int64_t key_heads = 0;  ///< as in AttentionOptions
+  double base = 10000;
+};
+
+/// qkv (as for `causal_attention`) with the queries and keys turned by their place in their segment (Su et
+/// al. 2021): numbers i and i + d / 2 of a head by place * base^(-2 i / d). Values stay. On the CPU alone.
+at::Tensor rotary(const at::Tensor& qkv, std::span<const int64_t> offsets, const RotaryOptions& options);
+
+/// activation(gate) * x, of one shape; keeps both.
+at::Tensor gated(const at::Tensor& gate, const at::Tensor& x, Activation activation = Activation::silu);
+/// The MLP of Shazeer 2020: gated(x gate^T, x up^T) down^T; gate and up [hidden, width], down [width,
+/// hidden].
+at::Tensor swiglu(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down);
+
 }  // namespace accrue::nn

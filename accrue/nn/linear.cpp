@@ -10,6 +10,7 @@
 #include <ATen/ops/tanh.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "accrue/nn/activated.h"
 #include "accrue/nn/compute_type.h"
 #include "accrue/nn/function.h"
 #include "accrue/nn/functions.h"
@@ -128,23 +129,6 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   }
 };
 
-at::Tensor activated(const at::Tensor& x, const std::optional<Activation>& activation) {
-  if (!activation) return x;
-  switch (*activation) {
-    case Activation::relu:
-      return at::relu(x);
-    case Activation::gelu:
-      return at::gelu(x, "none");
-    case Activation::gelu_tanh:
-      return at::gelu(x, "tanh");
-    case Activation::silu:
-      return at::silu(x);
-    case Activation::tanh:
-      break;
-  }
-  return at::tanh(x);
-}
-
 at::Tensor affine(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   const LinearForm& form) {
   if (!takes_fast({x, weight, bias})) {
@@ -162,6 +146,23 @@ at::Tensor affine(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 }
 
 }  // namespace
+
+at::Tensor activated(const at::Tensor& x, const std::optional<Activation>& activation) {
+  if (!activation) return x;
+  switch (*activation) {
+    case Activation::relu:
+      return at::relu(x);
+    case Activation::gelu:
+      return at::gelu(x, "none");
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::silu:
+      return at::silu(x);
+    case Activation::tanh:
+      break;
+  }
+  return at::tanh(x);
+}
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   std::optional<Activation> activation) {

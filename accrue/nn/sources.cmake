@@ -21,6 +21,7 @@ accrue_sources(torch nn
   embedding.cpp
   function.cpp
   functions.cpp
+  gated.cpp
   head.cpp
   layer.cpp
   linear.cpp
@@ -30,6 +31,7 @@ accrue_sources(torch nn
   plain.cpp
   random_stream.cpp
   recompute.cpp
+  rotary.cpp
   second_run.cpp
   segment_attention.cpp
   segments.cpp

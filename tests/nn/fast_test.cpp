@@ -75,6 +75,7 @@ TEST(FastLinear, ABackwardThatIsKeptCanRunAgain) {
 }
 
 TEST(Fast, SecondDerivativesAreRefused) {
+  const PlainScope fast(false);
   const Inputs in = test::leaves({numbers({3, 4}), numbers({4, 4}, 1), numbers({4}, 2)}, at::kDouble);
   const auto text = [](const std::string& layer) {
     return layer +
@@ -129,6 +130,34 @@ TEST(FastAttention, WithoutAContextTheGeneratorDecides) {
   EXPECT_NEAR(first[199].item<double>(), 1.0, 6 / std::sqrt(200.0));
 }
 
+// Place 0 is not turned; place p turns pair i by p * 100^(-i / 2), here with two pairs a head.
+TEST(Rotary, TurnsQueriesAndKeysByTheirPlace) {
+  const Offsets offsets = {0, 2, 5};
+  const auto run = [&](const Inputs& in) {
+    return nn::rotary(in[0], offsets, {.heads = 2, .key_heads = 1, .base = 100});
+  };
+  const auto formula = [&](const Inputs& in) {
+    const at::Tensor places = at::tensor({0, 1, 0, 1, 2}, at::kDouble).view({5, 1, 1});
+    const at::Tensor angles = places * at::tensor({1.0, 0.1}, at::kDouble);
+    const at::Tensor heads = in[0].view({5, 4, 2, 2});
+    const at::Tensor first = heads.select(2, 0).narrow(1, 0, 3);
+    const at::Tensor second = heads.select(2, 1).narrow(1, 0, 3);
+    const at::Tensor turned = at::stack(
+        {first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin()}, 2);
+    return at::cat({turned, heads.narrow(1, 3, 1)}, 1).reshape({5, 16});
+  };
+  test::expect_equals(run, formula, {numbers({5, 16})});
+}
+
+TEST(Gated, IsThePlainOne) {
+  for (const Activation activation : kActivations) {
+    expect_plain([&](const Inputs& in) { return nn::gated(in[0], in[1], activation); },
+                 {numbers({2, 3, 7}), numbers({2, 3, 7}, 1)});
+  }
+  expect_plain([](const Inputs& in) { return nn::swiglu(in[0], in[1], in[2], in[3]); },
+               {numbers({2, 3, 4}), numbers({9, 4}, 1), numbers({9, 4}, 2), numbers({4, 9}, 3)});
+}
+
 BlockWeights weights_of(const Inputs& in) {
   return {in[1], in[2], in[3], in[4], in[5], in[6], in[7], in[8], in[9], in[10], in[11], in[12]};
 }
@@ -143,6 +172,7 @@ Inputs block_inputs(int64_t tokens, int64_t width, int64_t hidden) {
 }
 
 TEST(TransformerBlock, IsThePlainOne) {
+  const PlainScope fast(false);
   for (const auto& [width, heads] : {std::pair<int64_t, int64_t>{6, 2}, {8, 1}, {10, 5}}) {
     expect_plain(
         [&](const Inputs& in) {
@@ -302,6 +332,7 @@ TEST(FastGradients, ANonFiniteLossIsSkippedBeforeItsPass) {
 
 // 1 + 2^-12 has more bits than bf16.
 TEST(FastGradients, OfBf16WeightsAreAddedInFp32) {
+  const PlainScope fast(false);
   const at::Tensor weight = test::parameter(at::zeros({1, 1}, at::kBFloat16));
   GradientBuffer buffer({{"weight", weight}});
   Window window(buffer);
