@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers as functions. On the CPU linear, embedding, norm and attention are Functions with a backward of
-// their own: it stores the least, and while a window adds it puts the gradients of parameters straight into
-// the gradient buffer, without a temporary of a parameter's size. They cannot be differentiated twice
-// (StateError). With ACCRUE_NN=plain, and on other devices, all are torch's operations.
+// The layers as functions. On the CPU linear, embedding, norm, convolution and attention are Functions with a
+// backward of their own: it stores the least, and while a window adds it puts the gradients of parameters
+// straight into the gradient buffer, without a temporary of a parameter's size. They cannot be differentiated
+// twice (StateError). With ACCRUE_NN=plain, and on other devices, all are torch's operations.
 //
 // Shapes: n samples, C channels, H x W pixels; rows [..., features]; T tokens of all segments together.
 #pragma once
@@ -31,14 +31,16 @@ at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::T
                       double eps = 1e-5);
 /// x weight / sqrt(mean of x^2 + eps) over the last dimension (Zhang and Sennrich 2019); weight [features].
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps = 1e-6);
-/// x [n, C, ...], C divisible by `groups` (Wu and He 2018); weight and bias [C].
+/// x [n, C, ...], C divisible by `groups` (Wu and He 2018); weight and bias [C]. Images [n, C, H, W] come out
+/// channels-last on the CPU.
 at::Tensor group_norm(const at::Tensor& x, int64_t groups, const at::Tensor& weight, const at::Tensor& bias,
                       double eps = 1e-5);
 at::Tensor relu(const at::Tensor& x);
 /// x Phi(x) (Hendrycks and Gimpel 2016), or its tanh form.
 at::Tensor gelu(const at::Tensor& x, bool tanh_form = false);
 at::Tensor silu(const at::Tensor& x);
-/// x [n, C, H, W], weight [out, C, kh, kw], bias [out] or undefined.
+/// x [n, C, H, W], weight [out, C, kh, kw], bias [out] or undefined. Channels-last on the CPU: an input in
+/// another layout is copied.
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, int64_t stride,
                   int64_t padding);
 at::Tensor max_pool2d(const at::Tensor& x, int64_t kernel, int64_t stride, int64_t padding);

@@ -25,6 +25,21 @@ struct NormRows {
   bool centered = true;
 };
 
+/// One sample whose channels lie side by side, [pixels, channels], normalised over a group's channels and all
+/// pixels (Wu and He 2018).
+template <class Real>
+struct GroupNorm {
+  int64_t pixels = 0;
+  int64_t channels = 0;
+  int64_t groups = 1;            ///< divides channels
+  const Real* weight = nullptr;  ///< [channels]
+  const Real* shift = nullptr;   ///< [channels]
+  double eps = 1e-5;
+  bool relu = false;  ///< after the norm and what is added to it
+};
+/// Arrays [channels] of scratch for one call.
+inline constexpr int64_t kGroupNormScratch = 4;
+
 /// One head of one segment: `length` tokens that attend to themselves and to earlier ones. Pointers are to
 /// the head's part of the first token; a stride leads from token to token.
 template <class Real>
@@ -110,6 +125,17 @@ struct LayerKernels {
   void (*add_columns)(int64_t rows, int64_t width, const Real* x, Real* sums);
   /// Row i of x times factors[i]; out may be x.
   void (*scale_rows)(int64_t rows, int64_t width, const Real* x, const Real* factors, Real* out);
+
+  /// out = norm of x + residual (may be null), then ReLU if asked; moments [groups, 2] get mean and 1 /
+  /// deviation.
+  void (*group_norm)(const GroupNorm<Real>& norm, const Real* x, const Real* residual, Real* out,
+                     Real* moments, Real* scratch);
+  /// From the gradient of `out`: that of x, and (written, not added) those of weight and shift by this
+  /// sample. With ReLU and something added `out` is needed, and `masked` gets the gradient of what was added
+  /// (may be `gradient`: not wanted); otherwise both are null: ReLU's sign is found again from x.
+  void (*group_norm_backward)(const GroupNorm<Real>& norm, const Real* x, const Real* out,
+                              const Real* moments, const Real* of_out, Real* masked, Real* gradient,
+                              Real* weight_sums, Real* shift_sums, Real* scratch);
 
   /// Numbers of scratch that attention over one head needs; each thread has its own.
   int64_t (*attention_scratch)(int64_t length, int64_t width);

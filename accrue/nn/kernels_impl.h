@@ -4,6 +4,7 @@
 
 #include "accrue/nn/attention_backward_impl.h"
 #include "accrue/nn/cross_entropy_impl.h"
+#include "accrue/nn/group_norm_impl.h"
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/rows_impl.h"
 
@@ -19,6 +20,8 @@ constexpr LayerKernels<Real> kCompiled = {.norm = norm<Real>,
                                           .add = add<Real>,
                                           .add_columns = add_columns<Real>,
                                           .scale_rows = scale_rows<Real>,
+                                          .group_norm = group_norm<Real>,
+                                          .group_norm_backward = group_norm_backward<Real>,
                                           .attention_scratch = attention_scratch<Real>,
                                           .attend = attend<Real>,
                                           .attend_backward = attend_backward<Real>,

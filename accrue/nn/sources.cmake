@@ -17,10 +17,13 @@ accrue_sources(torch nn
   attention.cpp
   block.cpp
   compute_type.cpp
+  convolution.cpp
+  convolution_columns.cpp
   dropout.cpp
   embedding.cpp
   function.cpp
   functions.cpp
+  group_norm.cpp
   gated.cpp
   head.cpp
   layer.cpp
