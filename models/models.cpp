@@ -76,6 +76,10 @@ Model view_of(Module module, int64_t inputs, const Common& common, std::string n
   return adapt(std::move(module), forward, std::move(name));
 }
 
+void append(Chain& chain, const torch::nn::Linear& map, std::optional<Activation> activation = {}) {
+  chain.layers.push_back({map->weight, map->bias, activation});
+}
+
 bool is_image_model(config::ModelKind kind) {
   using enum config::ModelKind;
   return kind == cnn || kind == resnet18 || kind == resnet34 || kind == resnet50;
@@ -147,8 +151,15 @@ int64_t num_parameters(const Model& model) {
 Model make_linear(int64_t inputs, int64_t outputs, const Common& common) {
   check_sizes({inputs, outputs});
   const GeneratorScope generator(common.seed);
-  return view_of(torch::nn::Linear(inputs, outputs), inputs, common, "linear",
-                 [](torch::nn::Linear& self, const at::Tensor& x) { return self->forward(x); });
+  torch::nn::Linear map(inputs, outputs);
+  Model model = view_of(map, inputs, common, "linear",
+                        [](torch::nn::Linear& self, const at::Tensor& x) { return self->forward(x); });
+  set_chain(model, [map, fields = common.fields] {
+    Chain chain{.fields = fields, .layers = {}};
+    append(chain, map);
+    return chain;
+  });
+  return model;
 }
 
 Model make_mlp(const MlpOptions& options, const Common& common) {
@@ -170,8 +181,15 @@ Model make_mlp(const MlpOptions& options, const Common& common) {
     for (size_t i = 0; i < count; ++i) x = segments.run(i, hidden_layer(self, i), x);
     return (self->end() - 1)->forward<at::Tensor>(x);
   };
-  Model model = view_of(std::move(layers), options.inputs, common, "mlp", run);
+  Model model = view_of(layers, options.inputs, common, "mlp", run);
   segments.install(model);
+  set_chain(model, [layers, options, fields = common.fields] {
+    Chain chain{.fields = fields, .layers = {}};
+    for (size_t i = 0; i < options.hidden.size(); ++i)
+      append(chain, layers->ptr<torch::nn::LinearImpl>(2 * i), options.activation);
+    append(chain, layers->ptr<torch::nn::LinearImpl>(2 * options.hidden.size()));
+    return chain;
+  });
   return model;
 }
 

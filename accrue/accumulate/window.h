@@ -71,6 +71,13 @@ class Window {
   /// undefined for none. One term; same result to the bit as `add`.
   Added add_gradients(std::span<const at::Tensor> gradients, const at::Tensor& sum, double weight,
                       std::span<const int64_t> ids = {});
+  /// A micro-step of one term, called "loss", that the caller computes without a graph: between the two calls
+  /// he adds the gradients of the plain sum to the buffer's memory himself. Without the second call the
+  /// window is as after an exception in `add`.
+  void begin_computed();
+  void end_computed(double sum, double weight, std::span<const int64_t> ids = {});
+  /// Whether these options allow it: Reduction::exact, neither snapshot nor skipping, no loss scale.
+  static bool allows_computed(const WindowOptions& options) noexcept;
   /// Statistics and generator as after the last micro-step: for a forward that failed in a window that is to
   /// go on. Needs `snapshot` or `skip_non_finite_loss`, except before the first micro-step.
   void take_back();
@@ -117,8 +124,11 @@ class Window {
  private:
   class State;  // running statistics and generator state at one moment
   struct Micro {
-    std::vector<at::Tensor> sums;  // detached, one a term
+    std::vector<at::Tensor> sums;  // detached, one a term; undefined: 0; none where `computed` is the sum
     std::vector<double> weights;
+    double computed = 0;
+
+    double sum(size_t term) const;
   };
 
   Window(GradientBuffer& gradients, const Model* model, WindowOptions options);
@@ -133,6 +143,7 @@ class Window {
   template <class Backward>
   Added run(const LossTerms& terms, std::span<const int64_t> ids, const Backward& backward);
   void check_declared_weights(const LossTerms& last = {}) const;
+  void note_versions();
 
   GradientBuffer& gradients_;
   std::optional<Model> model_;

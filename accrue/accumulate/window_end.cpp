@@ -106,7 +106,7 @@ std::vector<TermSum> Window::term_sums() const {
   for (size_t t = 0; t < sums.size(); ++t) {
     sums[t].weight = 0;
     for (const Micro& micro : micros_) {
-      const double sum = micro.sums[t].defined() ? micro.sums[t].item<double>() : 0;
+      const double sum = micro.sum(t);
       if (options_.reduction == Reduction::exact) {
         sums[t].sum += sum;
         sums[t].weight += micro.weights[t];
@@ -128,7 +128,7 @@ double Window::last_micro_loss() const {
   std::vector<TermSum> last = terms_;
   for (size_t t = 0; t < last.size(); ++t) {
     last[t].weight = micros_.back().weights[t];
-    last[t].sum = last[t].weight > 0 ? micros_.back().sums[t].item<double>() : 0;
+    last[t].sum = last[t].weight > 0 ? micros_.back().sum(t) : 0;
   }
   return loss_of(last);
 }

@@ -84,6 +84,25 @@ at::Tensor to_tensor(std::span<const int64_t> values) {
   return tensor;
 }
 
+/// Whether nothing but plain CPU memory is behind a tensor, and nobody follows it.
+bool is_plain(const at::Tensor& tensor) {
+  static const c10::DispatchKeySet plain = at::empty({0}, at::kByte).key_set();
+  return tensor.key_set() == plain && !tensor.requires_grad();
+}
+
+/// at::narrow(field, 0, start, length), in a tenth of the time where the field is plain.
+at::Tensor rows_of(const at::Tensor& field, int64_t start, int64_t length) {
+  if (!is_plain(field)) return at::narrow(field, 0, start, length);
+  const c10::TensorImpl& whole = *field.unsafeGetTensorImpl();
+  auto part = c10::make_intrusive<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(field.storage()),
+                                                   whole.key_set(), whole.dtype());
+  c10::DimVector sizes(field.sizes().begin(), field.sizes().end());
+  sizes[0] = length;
+  part->set_sizes_and_strides(sizes, field.strides(), field.storage_offset() + start * field.stride(0));
+  part->set_version_counter(whole.version_counter());
+  return at::Tensor(std::move(part));
+}
+
 /// These samples of a field, one after another; `offsets` is empty where every sample is one row. at::cat and
 /// not index_select, which knows no uint16.
 at::Tensor gather(const at::Tensor& field, std::span<const int64_t> offsets, std::span<const int64_t> rows) {
@@ -145,7 +164,7 @@ Batch Batch::rows(int64_t start, int64_t length) const {
   for (const auto& [name, tensor] : fields_) {
     const bool is_offsets = ragged_ && name == kOffsets;
     part.fields_.add(name, is_offsets ? at::narrow(tensor, 0, start, length + 1).sub(first)
-                                      : at::narrow(tensor, 0, first, count));
+                                      : rows_of(tensor, first, count));
   }
   part.ids_.assign(ids_.begin() + start, ids_.begin() + start + length);
   part.own_ids_ = own_ids_;

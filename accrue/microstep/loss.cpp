@@ -5,11 +5,23 @@
 #include <ATen/ops/mul.h>
 
 #include <cmath>
+#include <utility>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/microstep.h"
 
 namespace accrue {
+
+void set_known(Loss& loss, KnownLoss known) {
+  known.made_for = &loss.terms.target_type();
+  loss.known = std::move(known);
+}
+
+const KnownLoss* known_of(const Loss& loss) noexcept {
+  const bool same =
+      loss.known && loss.known->made_for != nullptr && *loss.known->made_for == loss.terms.target_type();
+  return same ? &*loss.known : nullptr;
+}
 
 LossTerm from_mean(const at::Tensor& mean, double count) {
   if (!mean.defined() || mean.dim() != 0) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "accrue/microstep/model.h"
@@ -45,6 +46,11 @@ struct KnownLoss {
   Kind kind = Kind::mse;
   std::string target = {};     ///< the field: the prediction's elements, or class numbers [n]
   double label_smoothing = 0;  ///< cross_entropy
+  /// The target may have any shape with as many elements, and mse takes it in the prediction's type; else it
+  /// has the prediction's shape, or [n].
+  bool takes_any_shape = false;
+  /// The type of what `Loss::terms` holds, so that terms that somebody puts in its place are not passed over.
+  const std::type_info* made_for = nullptr;
 };
 
 /// A loss as the engine uses it.
@@ -55,9 +61,14 @@ struct Loss {
   /// The weight of each term of a whole batch if the data alone tell it, else empty. With several terms every
   /// weight must be known before the window's first backward.
   std::function<std::vector<double>(const Batch&)> weigh = {};
-  /// What `terms` computes, where it is one of the known losses.
+  /// What `terms` computes, where it is one of the known losses; see `known_of`.
   std::optional<KnownLoss> known = {};
 };
+
+/// Fills `loss.known`, whose terms are set already.
+void set_known(Loss& loss, KnownLoss known);
+/// `loss.known`, if its terms are still those that it was filled for; else null.
+const KnownLoss* known_of(const Loss& loss) noexcept;
 
 /// A term from a mean over `count` samples, elements or tokens, for a user's loss that reduces by mean.
 /// Throws ArgumentError for a count that is not finite or negative, or a mean that is not 0-dim.

@@ -203,7 +203,9 @@ Loss element_loss(std::string name, ElementLoss terms, const std::string& target
 }  // namespace
 
 Loss mse_loss(std::string target) {
-  return element_loss("mse", loss::mse, target);
+  Loss mse = element_loss("mse", loss::mse, target);
+  set_known(mse, {.kind = KnownLoss::Kind::mse, .target = std::move(target)});
+  return mse;
 }
 
 Loss l1_loss(std::string target) {
@@ -223,15 +225,23 @@ Loss huber_loss(double delta, std::string target) {
 }
 
 Loss cross_entropy_loss(loss::CrossEntropyOptions options, std::string target) {
-  return {.name = "cross_entropy",
-          .terms =
-              [options, target](const Outputs& outputs, const MicroBatch& micro) {
-                return loss::cross_entropy(outputs.tensor(), micro[target], options);
-              },
-          .weigh =
-              [options, target](const Batch& batch) {
-                return std::vector<double>{loss::target_weight(batch[target], options)};
-              }};
+  Loss loss = {.name = "cross_entropy",
+               .terms =
+                   [options, target](const Outputs& outputs, const MicroBatch& micro) {
+                     return loss::cross_entropy(outputs.tensor(), micro[target], options);
+                   },
+               .weigh =
+                   [options, target](const Batch& batch) {
+                     return std::vector<double>{loss::target_weight(batch[target], options)};
+                   }};
+  const bool in_range = options.label_smoothing >= 0 && options.label_smoothing < 1;
+  if (in_range && !options.class_weights.defined() &&
+      options.ignore_index == loss::CrossEntropyOptions{}.ignore_index) {
+    set_known(loss, {.kind = KnownLoss::Kind::cross_entropy,
+                     .target = std::move(target),
+                     .label_smoothing = options.label_smoothing});
+  }
+  return loss;
 }
 
 }  // namespace accrue

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/microstep.h"
@@ -42,6 +43,21 @@ std::vector<NamedTensor> trainable_parameters(const Model& model) {
   std::copy_if(all.begin(), all.end(), std::back_inserter(trainable),
                [](const NamedTensor& parameter) { return parameter.tensor.requires_grad(); });
   return trainable;
+}
+
+void set_chain(Model& model, std::function<Chain()> chain) {
+  model.chain = [chain = std::move(chain), made_for = &model.forward.target_type()] {
+    Chain made = chain();
+    made.made_for = made_for;
+    return made;
+  };
+}
+
+std::optional<Chain> chain_of(const Model& model) {
+  if (!model.chain) return std::nullopt;
+  Chain chain = model.chain();
+  const bool same = chain.made_for != nullptr && *chain.made_for == model.forward.target_type();
+  return same ? std::optional<Chain>(std::move(chain)) : std::nullopt;
 }
 
 std::function<void()> note_modes(const Model& model) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,9 @@ struct ChainLayer {
 struct Chain {
   std::vector<std::string> fields;  ///< [n, ...] each
   std::vector<ChainLayer> layers;
+  /// The type of what `Model::forward` holds, so that a forward that somebody puts in its place is not passed
+  /// over.
+  const std::type_info* made_for = nullptr;
 };
 
 /// A parameter or buffer with every name that the model has for it (a tied tensor stands once).
@@ -123,9 +127,14 @@ struct Model {
   /// Says which of `segments` are run again from now on. Empty: none can.
   std::function<void(const std::vector<bool>&)> recompute = {};
   /// What `forward` computes in training mode, where that is a chain of the model's own parameters. Empty: it
-  /// is none.
+  /// is none. See `chain_of`.
   std::function<Chain()> chain = {};
 };
+
+/// Fills `model.chain`, whose forward is set already.
+void set_chain(Model& model, std::function<Chain()> chain);
+/// `model.chain()`, if its forward is still the one that it was filled for.
+std::optional<Chain> chain_of(const Model& model);
 
 /// `model.note_modes`, or the same by `is_training` and `train`.
 std::function<void()> note_modes(const Model& model);

@@ -1,6 +1,11 @@
 accrue_sources(core nn
   kernels.cpp
-  kernels_baseline.cpp)
+  kernels_baseline.cpp
+  row_losses.cpp
+  small_products.cpp)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/accrue/nn/row_losses.cpp
+                            ${PROJECT_SOURCE_DIR}/accrue/nn/small_products.cpp
+  TARGET_DIRECTORY accrue_core PROPERTIES COMPILE_OPTIONS "-O3;-fno-math-errno")
 # Fused multiply-adds only where the source says so: the same bits at every place. The other flags change no value.
 set(layer_kernel_flags -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/accrue/nn/kernels_baseline.cpp TARGET_DIRECTORY accrue_core
@@ -16,6 +21,8 @@ accrue_sources(torch nn
   accelerate.cpp
   attention.cpp
   block.cpp
+  chain_run.cpp
+  chain_step.cpp
   compute_type.cpp
   convolution.cpp
   convolution_columns.cpp

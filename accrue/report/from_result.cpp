@@ -51,6 +51,8 @@ Record make_record(const UpdateResult& result, std::optional<double> total_secon
   record.memory.peak_bytes = memory::peak_resident_bytes();
   record.memory.budget_bytes = memory::budget();
   record.retries = result.retries;
+  record.mode = result.mode;
+  record.builds = result.builds;
   if (result.scales_loss) record.loss_scale = result.loss_scale;
   if (!std::isnan(result.noise_scale)) record.noise_scale = result.noise_scale;
   record.skipped_micro_steps = result.num_skipped;

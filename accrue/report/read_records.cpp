@@ -148,6 +148,8 @@ Record record_of(const Json& json, const std::string& where) {
           .noise_scale = line.number("noise_scale"),
           .skipped_micro_steps = line.whole("skipped_micro_steps").value_or(0),
           .dropped_samples = line.whole("dropped_samples").value_or(0),
+          .mode = line.text("mode"),
+          .builds = line.whole("builds").value_or(0),
           .time = line.text("time")};
 }
 

@@ -109,6 +109,8 @@ std::string to_json(const Record& record) {
   line.put_number("noise_scale", record.noise_scale);
   line.put("skipped_micro_steps", record.skipped_micro_steps);
   line.put("dropped_samples", record.dropped_samples);
+  line.put_text("mode", record.mode);
+  line.put("builds", record.builds);
   line.put_text("time", record.time);
   return line.finish();
 }

@@ -57,6 +57,8 @@ struct Record {
   std::optional<double> noise_scale = {};  ///< gradient noise scale in units of `weight`: an estimate
   int64_t skipped_micro_steps = 0;         ///< left out for being non-finite
   int64_t dropped_samples = 0;             ///< left out after this update, at the end of its epoch
+  std::string mode = {};                   ///< "autograd" or "compiled"; empty: null
+  int64_t builds = 0;                      ///< shapes that micro-steps were compiled for so far
   std::string time = {};                   ///< wall clock, "2026-01-31T23:59:59Z"; empty: null
 
   /// A count divided by seconds.total; empty where either is not known or no time has passed.

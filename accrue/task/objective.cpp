@@ -50,17 +50,24 @@ at::Tensor class_numbers(const at::Tensor& field) {
 
 Loss over_classes(double label_smoothing, const std::string& target) {
   const loss::CrossEntropyOptions options{.label_smoothing = label_smoothing};
-  return {.name = "cross_entropy",
-          .terms =
-              [options, target](const Outputs& outputs, const MicroBatch& micro) {
-                at::Tensor logits = outputs.tensor();
-                if (at::isReducedFloatingType(logits.scalar_type())) logits = logits.to(at::kFloat);
-                return loss::cross_entropy(logits, class_numbers(micro[target]), options);
-              },
-          .weigh =
-              [options, target](const Batch& batch) {
-                return std::vector<double>{loss::target_weight(class_numbers(batch[target]), options)};
-              }};
+  Loss loss = {.name = "cross_entropy",
+               .terms =
+                   [options, target](const Outputs& outputs, const MicroBatch& micro) {
+                     at::Tensor logits = outputs.tensor();
+                     if (at::isReducedFloatingType(logits.scalar_type())) logits = logits.to(at::kFloat);
+                     return loss::cross_entropy(logits, class_numbers(micro[target]), options);
+                   },
+               .weigh =
+                   [options, target](const Batch& batch) {
+                     return std::vector<double>{loss::target_weight(class_numbers(batch[target]), options)};
+                   }};
+  if (label_smoothing >= 0 && label_smoothing < 1) {
+    set_known(loss, {.kind = KnownLoss::Kind::cross_entropy,
+                     .target = target,
+                     .label_smoothing = label_smoothing,
+                     .takes_any_shape = true});
+  }
+  return loss;
 }
 
 bool is_of_tokens(Task task) {
@@ -126,7 +133,9 @@ Loss loss_of_kind(LossKind kind, double label_smoothing, const std::string& targ
     case LossKind::mse:
       break;
   }
-  return over_elements("mse", loss::mse, target);
+  Loss mse = over_elements("mse", loss::mse, target);
+  set_known(mse, {.kind = KnownLoss::Kind::mse, .target = target, .takes_any_shape = true});
+  return mse;
 }
 
 }  // namespace

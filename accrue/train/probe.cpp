@@ -2,12 +2,14 @@
 #include "accrue/train/probe.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "accrue/base/clock.h"
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/device.h"
 #include "accrue/memory/refusal.h"
 #include "accrue/microstep/run.h"
+#include "accrue/nn/chain_step.h"
 #include "accrue/train/refusal.h"
 
 namespace accrue {
@@ -32,11 +34,18 @@ Probe measure_micro_step(const Model& model, const Loss& loss, Updater& updater,
                    .keep_overflow = true,
                    .snapshot = options.snapshot});
     if (!model.is_training()) model.train(true);
-    const LossTerms terms = run_micro_step(
-        model, loss, micro,
-        {.seed = options.seed, .update = updater.num_windows() + 1, .sample_ids = micro.ids()});
-    probe.activations = std::max<int64_t>(memory::live_bytes(device) - probe.start, 0);
-    window.add(terms, micro.ids());
+    const std::unique_ptr<nn::ChainStep> chain = nn::ChainStep::make(model, loss, updater.gradients());
+    if (chain && chain->fits(window.options(), micro)) {  // as SplitStep runs it
+      nn::ChainStep::Seconds seconds;
+      chain->add(window, micro, 0, micro.size(), seconds);
+      probe.activations = chain->held_bytes();
+    } else {
+      const LossTerms terms = run_micro_step(
+          model, loss, micro,
+          {.seed = options.seed, .update = updater.num_windows() + 1, .sample_ids = micro.ids()});
+      probe.activations = std::max<int64_t>(memory::live_bytes(device) - probe.start, 0);
+      window.add(terms, micro.ids());
+    }
     probe.seconds = clock.seconds();
   }
   const memory::Lap lap = memory::lap(device);

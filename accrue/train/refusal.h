@@ -14,7 +14,7 @@ namespace accrue {
 
 /// How the tries of one update have gone so far.
 struct SplitStep::Attempts {
-  Plan plan;  ///< of the next try
+  std::optional<Plan> plan = {};  ///< of the next try, where it is another than was asked for
   int64_t retries = 0;
   std::set<std::optional<int64_t>> tried_again = {};  ///< groups (empty: outside of them) under this plan
   int64_t smaller = 0;                                ///< samples of the larger half of what was split, or 0

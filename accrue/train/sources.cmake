@@ -10,4 +10,5 @@ accrue_sources(torch train
   reference_steps.cpp
   refusal.cpp
   split_step.cpp
+  split_step_compiled.cpp
   stream_step.cpp)

@@ -11,6 +11,7 @@
 #include "accrue/memory/refusal.h"
 #include "accrue/microstep/batch_norm.h"
 #include "accrue/microstep/slice.h"
+#include "accrue/nn/chain_step.h"
 #include "accrue/plan/by_size.h"
 #include "accrue/train/micro_step.h"
 #include "accrue/train/refusal.h"
@@ -24,7 +25,11 @@ SplitStep::SplitStep(const Model& model, const Loss& loss, Updater& updater, Spl
     fail(message::split_one_of_two, {{"got", options_.micro_batch == 0 ? "neither" : "both"}});
   const bool tiny = options_.micro_batch == 1 || options_.micro_batch == 2;
   may_warn_of_tiny_groups_ = warn_of_batch_norm(model_, options_.micro_batch) && !tiny;
+  if (options_.compiled) chain_ = nn::ChainStep::make(model_, loss_, updater_.gradients());
 }
+
+SplitStep::SplitStep(SplitStep&&) noexcept = default;
+SplitStep::~SplitStep() = default;
 
 void SplitStep::warn_of_tiny_groups(const Plan& plan) {
   if (!may_warn_of_tiny_groups_) return;
@@ -35,36 +40,48 @@ void SplitStep::warn_of_tiny_groups(const Plan& plan) {
   warn_of_batch_norm(model_, smallest->length);
 }
 
-UpdateResult SplitStep::operator()(const Batch& batch) {
-  PlanOptions cut{.micro_batch = std::min(options_.micro_batch, batch.size()),
+/// The plan for `size` samples, made once for each size in a row.
+std::shared_ptr<const Plan> SplitStep::own_plan(int64_t size) {
+  const auto too_large = [this](const Plan& made) { return limit_ > 0 && made.micro_batch() > limit_; };
+  if (own_plan_ && own_plan_->batch == size && !too_large(*own_plan_)) return own_plan_;
+  PlanOptions cut{.micro_batch = std::min(options_.micro_batch, size),
                   .num_micro_steps = options_.num_micro_steps};
   if (cut.num_micro_steps == 0) cut.remainder = Remainder::smaller;
-  Plan asked = plan(batch.size(), cut);
-  if (limit_ > 0 && asked.micro_batch() > limit_) {
-    asked = plan(batch.size(), {.micro_batch = limit_, .remainder = Remainder::smaller});
-  }
-  return (*this)(batch, asked);
+  Plan made = plan(size, cut);
+  if (too_large(made)) made = plan(size, {.micro_batch = limit_, .remainder = Remainder::smaller});
+  own_plan_ = std::make_shared<const Plan>(std::move(made));
+  return own_plan_;
+}
+
+UpdateResult SplitStep::operator()(const Batch& batch) {
+  const std::shared_ptr<const Plan> plan = own_plan(batch.size());
+  return run(batch, *plan);
 }
 
 UpdateResult SplitStep::operator()(const Batch& batch, const Plan& plan) {
   check_plan(batch, plan);
-  warn_of_tiny_groups(plan);
-  const std::vector<int64_t> sizes = batch.sizes();
-  Attempts attempts{.plan = plan};
+  return run(batch, plan);
+}
+
+UpdateResult SplitStep::run(const Batch& batch, const Plan& asked) {
+  warn_of_tiny_groups(asked);
+  Attempts attempts;
   while (true) {
+    const Plan& plan = attempts.plan ? *attempts.plan : asked;
     const int64_t refusals_before = memory::statistics().num_refusals;
     try {
-      UpdateResult result = run_window(batch, attempts.plan, sizes);
+      UpdateResult result = may_compile(batch) ? run_compiled(batch, plan) : run_window(batch, plan);
       result.retries = attempts.retries;
       return result;
     } catch (...) {
       const std::exception_ptr error = std::current_exception();
       // A torch optimizer that has failed half way cannot run again.
       if (!memory::is_refusal(error, refusals_before) || !updater_.is_intact()) throw;
-      const RefusalEvent event = answer(attempts.plan, sizes, memory::first_line_of(error), attempts);
+      const RefusalEvent event = answer(plan, batch.sizes(), memory::first_line_of(error), attempts);
       if (options_.refused) options_.refused(event);
       if (event.after == AfterRefusal::stop) throw;
     }
+    if (chain_) chain_->release();
     give_back_memory(updater_.gradients());
     ++attempts.retries;
     if (attempts.smaller > 0) limit_ = limit_ > 0 ? std::min(limit_, attempts.smaller) : attempts.smaller;
@@ -96,9 +113,9 @@ RefusalEvent SplitStep::answer(const Plan& plan, const std::vector<int64_t>& siz
   return event;
 }
 
-UpdateResult SplitStep::run_window(const Batch& batch, const Plan& plan, const std::vector<int64_t>& sizes) {
+UpdateResult SplitStep::run_window(const Batch& batch, const Plan& plan) {
   running_.reset();
-  const std::vector<GroupSize> group_costs = group_sizes(plan, sizes, layout_of(model_));
+  const std::vector<GroupSize> group_costs = group_sizes(plan, batch.sizes(), layout_of(model_));
   std::vector<bool> left_out(plan.groups.size(), false);
   const bool skips_micro_batches = updater_.options().non_finite == NonFinite::skip_micro_batch;
   UpdateResult measured;
@@ -120,17 +137,25 @@ UpdateResult SplitStep::run_window(const Batch& batch, const Plan& plan, const s
       left_out[*offender] = true;
       continue;
     }
-    if (window.state() == WindowState::open) window.close();
-    UpdateResult result = updater_.apply(window);
-    result.micro_sizes = std::move(measured.micro_sizes);
-    result.tokens = measured.tokens;
-    result.padded_tokens = measured.padded_tokens;
-    result.seconds.data = measured.seconds.data;
-    result.seconds.forward = measured.seconds.forward;
-    result.seconds.backward = measured.seconds.backward;
+    UpdateResult result = finish(window, std::move(measured));
     result.num_skipped += std::count(left_out.begin(), left_out.end(), true);
     return result;
   }
+}
+
+/// The update of a window that has all its micro-steps.
+UpdateResult SplitStep::finish(Window& window, UpdateResult measured) {
+  if (window.state() == WindowState::open) window.close();
+  UpdateResult result = updater_.apply(window);
+  result.micro_sizes = std::move(measured.micro_sizes);
+  result.tokens = measured.tokens;
+  result.padded_tokens = measured.padded_tokens;
+  result.seconds.data = measured.seconds.data;
+  result.seconds.forward = measured.seconds.forward;
+  result.seconds.backward = measured.seconds.backward;
+  result.mode = measured.mode;
+  if (chain_) result.builds = chain_->num_builds();
+  return result;
 }
 
 std::optional<size_t> SplitStep::run_groups(Window& window, const Batch& batch, const Plan& plan,

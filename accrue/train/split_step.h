@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,9 @@
 #include "accrue/update/updater.h"
 
 namespace accrue {
+namespace nn {
+class ChainStep;
+}
 
 /// What has just happened in a window.
 struct MicroStepEvent {
@@ -58,6 +62,9 @@ struct SplitOptions {
   /// Asked when a single sample was refused for the second time: whether something was changed that needs
   /// less memory, so that it is worth another try.
   std::function<bool(const RefusalEvent&)> make_room = {};
+  /// A chain of known layers under a known loss runs without a graph (nn::ChainStep), where it fits; equal to
+  /// autograd up to rounding. False, or the environment variable ACCRUE_NN=plain: never.
+  bool compiled = true;
 };
 
 /// Split mode: a whole batch is given, it is cut, and one update is made of it. Model, loss and updater must
@@ -72,6 +79,8 @@ struct SplitOptions {
 class SplitStep {
  public:
   SplitStep(const Model& model, const Loss& loss, Updater& updater, SplitOptions options);
+  SplitStep(SplitStep&&) noexcept;
+  ~SplitStep();
 
   /// One update. On any exception parameters, optimizer state, running statistics and random state are those
   /// of before, and the buffer is zero. Sets training mode after all checks.
@@ -81,12 +90,20 @@ class SplitStep {
 
  private:
   struct Attempts;
-  UpdateResult run_window(const Batch& batch, const Plan& plan, const std::vector<int64_t>& sizes);
+  std::shared_ptr<const Plan> own_plan(int64_t size);
+  UpdateResult run(const Batch& batch, const Plan& plan);
+  UpdateResult run_window(const Batch& batch, const Plan& plan);
+  UpdateResult run_compiled(const Batch& batch, const Plan& plan);
+  UpdateResult finish(Window& window, UpdateResult measured);
   void warn_of_tiny_groups(const Plan& plan);
   /// Runs the groups that are not left out; returns the number of the group to leave out, or nothing.
   std::optional<size_t> run_groups(Window& window, const Batch& batch, const Plan& plan,
                                    const std::vector<GroupSize>& sizes, const std::vector<bool>& left_out,
                                    UpdateResult& measured);
+  bool may_compile(const Batch& batch);
+  void run_compiled_group(Window& window, const Batch& batch, const Plan& plan, size_t group,
+                          UpdateResult& measured);
+  void tell(const Plan& plan, size_t group, const GroupSize& size, int64_t live_at_start, double seconds);
   std::vector<double> weigh(const Batch& batch, const Plan& plan, const std::vector<bool>& left_out) const;
   RefusalEvent answer(const Plan& plan, const std::vector<int64_t>& sizes, const std::string& what,
                       Attempts& attempts) const;
@@ -95,6 +112,8 @@ class SplitStep {
   Loss loss_;
   Updater& updater_;
   SplitOptions options_;
+  std::unique_ptr<nn::ChainStep> chain_;  ///< null: autograd alone
+  std::shared_ptr<const Plan> own_plan_;  ///< of the last batch without a plan of its own
   bool may_warn_of_tiny_groups_ = false;
   std::optional<size_t> running_;  ///< the group that runs now
   int64_t limit_ = 0;              ///< samples of a group since one was cut in two; 0: none was

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,9 @@ struct UpdateResult {
   std::vector<int64_t> micro_sizes;
   Seconds seconds;      ///< likewise; `update` is the updater's own
   int64_t retries = 0;  ///< times that the window began again after memory was refused (likewise)
+  /// How the micro-steps ran: "autograd", or "compiled" (likewise): forward and backward without a graph.
+  std::string_view mode = "autograd";
+  int64_t builds = 0;  ///< shapes that micro-steps were compiled for so far (likewise)
 };
 
 /// The optimizer's state, by parameter name: what a checkpoint holds. The tensors are copies.

@@ -6,11 +6,13 @@
 #include <ATen/ops/sub.h>
 #include <c10/core/GradMode.h>
 
+#include <memory>
 #include <mutex>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/verify.h"
 #include "accrue/microstep/run.h"
+#include "accrue/nn/chain_step.h"
 #include "accrue/verify/compare.h"
 #include "accrue/verify/kept_state.h"
 
@@ -70,7 +72,15 @@ at::ScalarType add_groups(Window& window, const Model& model, const Loss& loss,
                           const std::function<void()>& after_each) {
   seed_generators(default_generators(model), seed);
   at::ScalarType loss_type = at::kFloat;
+  const std::unique_ptr<nn::ChainStep> chain = nn::ChainStep::make(model, loss, window.gradients());
   for (const MicroBatch& group : groups) {
+    if (chain && chain->fits(window.options(), group)) {  // as training runs it
+      nn::ChainStep::Seconds seconds;
+      chain->add(window, group, 0, group.size(), seconds);
+      loss_type = chain->type();
+      if (after_each) after_each();
+      continue;
+    }
     const LossTerms terms =
         run_micro_step(model, loss, group, {.seed = seed, .update = 1, .sample_ids = group.ids()});
     loss_type = (terms[0].one_pass ? terms[0].one_pass->root : terms[0].sum).scalar_type();

@@ -53,6 +53,8 @@ Record full_record() {
       .noise_scale = 12.5,
       .skipped_micro_steps = 2,
       .dropped_samples = 7,
+      .mode = "compiled",
+      .builds = 2,
       .time = "2026-01-31T23:59:59Z"};
 }
 

@@ -50,14 +50,14 @@ TEST(Record, IsOneLineWithEveryFieldInOrder) {
       R"("backward":0.5,"update":0.0625,"total":2.0},"memory":{"peak_bytes":1048576,)"
       R"("predicted_bytes":null,"budget_bytes":null,"categories":null},"retries":0,"loss_scale":null,"noise_scale":null,)"
       R"("skipped_micro_steps":0,)"
-      R"("dropped_samples":0,"time":"2026-01-31T23:59:59Z","non_finite":null})");
+      R"("dropped_samples":0,"mode":null,"builds":0,"time":"2026-01-31T23:59:59Z","non_finite":null})");
 }
 
 TEST(Record, WhatIsNotKnownIsNullNeverZero) {
   const Json json = Json::parse(to_json(Record{}));
   for (const char* key : {"tokens", "padded_tokens", "loss", "grad_norm", "clip_factor", "lr", "reason",
                           "samples_per_second", "tokens_per_second", "padded_tokens_per_second",
-                          "last_micro_loss", "loss_scale", "noise_scale", "time", "non_finite"}) {
+                          "last_micro_loss", "loss_scale", "noise_scale", "mode", "time", "non_finite"}) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
   }
   for (const char* key : {"data", "forward", "backward", "update", "total"}) {
