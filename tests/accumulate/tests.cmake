@@ -5,6 +5,7 @@ accrue_test(accumulate TORCH
   loss_scale_test.cpp
   peak_memory_test.cpp
   value_and_grad_test.cpp
+  window_computed_test.cpp
   window_failure_test.cpp
   window_terms_test.cpp
   window_test.cpp)

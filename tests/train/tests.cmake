@@ -1,5 +1,6 @@
 accrue_test(train TORCH
   batch_norm_test.cpp
+  compiled_test.cpp
   loop_test.cpp
   reference_steps_test.cpp
   split_step_test.cpp
