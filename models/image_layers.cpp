@@ -17,6 +17,7 @@
 #include "accrue/data/shape_text.h"
 #include "accrue/nn/compute_type.h"
 #include "accrue/nn/functions.h"
+#include "accrue/nn/group_norm.h"
 #include "models/size.h"
 
 namespace accrue::models {
@@ -34,6 +35,11 @@ std::shared_ptr<Parameters> add_parameters(torch::nn::Module& parent, const std:
   layer->weight = layer->register_parameter("weight", weight);
   if (bias.defined()) layer->bias = layer->register_parameter("bias", bias);
   return parent.register_module(name, std::move(layer));
+}
+
+std::shared_ptr<Parameters> add_scale_and_shift(torch::nn::Module& parent, const std::string& name,
+                                                int64_t channels) {
+  return add_parameters(parent, name, at::ones({channels}, at::kFloat), at::zeros({channels}, at::kFloat));
 }
 
 /// Uniform within 1 / sqrt(fan in), the weight before the bias: as nn.Linear and nn.Conv2d, draw for draw.
@@ -116,11 +122,27 @@ Layer add_norm(torch::nn::Module& parent, const std::string& name, const std::st
       groups = 1;
       [[fallthrough]];
     case config::Norm::group:
-      return [layer = add_parameters(parent, name, at::ones({channels}, at::kFloat),
-                                     at::zeros({channels}, at::kFloat)),
-              groups](const at::Tensor& x) { return nn::group_norm(x, groups, layer->weight, layer->bias); };
+      return [layer = add_scale_and_shift(parent, name, channels), groups](const at::Tensor& x) {
+        return nn::group_norm(x, groups, layer->weight, layer->bias);
+      };
   }
   return [](const at::Tensor& x) { return x; };
+}
+
+NormRelu add_norm_relu(torch::nn::Module& parent, const std::string& name, const std::string& path,
+                       config::Norm norm, int64_t channels, int64_t groups) {
+  if (norm == config::Norm::group || norm == config::Norm::layer) {
+    return
+        [layer = add_scale_and_shift(parent, name, channels),
+         groups = norm == config::Norm::layer ? 1 : groups](const at::Tensor& x, const at::Tensor& residual) {
+          return nn::group_norm_relu(x, groups, layer->weight, layer->bias, residual);
+        };
+  }
+  return [layer = add_norm(parent, name, path, norm, channels, groups)](const at::Tensor& x,
+                                                                        const at::Tensor& residual) {
+    const at::Tensor values = layer(x);
+    return nn::relu(residual.defined() ? values + residual : values);
+  };
 }
 
 void check_image(const std::vector<int64_t>& image, const Common& common) {

@@ -15,6 +15,9 @@ namespace accrue::models {
 /// Images or rows in, images or rows out.
 using Layer = std::function<at::Tensor(const at::Tensor&)>;
 
+/// relu(norm(x) + residual); the residual may be undefined.
+using NormRelu = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& residual)>;
+
 struct ConvolutionOptions {
   int64_t in = 1;
   int64_t out = 1;
@@ -37,6 +40,9 @@ Layer add_linear(torch::nn::Module& parent, const std::string& name, int64_t in,
 /// training mode BatchNorm throws ModelError with it where a channel has only one value.
 Layer add_norm(torch::nn::Module& parent, const std::string& name, const std::string& path, config::Norm norm,
                int64_t channels, int64_t groups);
+/// The same with what follows it in residual networks.
+NormRelu add_norm_relu(torch::nn::Module& parent, const std::string& name, const std::string& path,
+                       config::Norm norm, int64_t channels, int64_t groups);
 
 /// ModelError unless `image` is three sizes of at least 1 and the model is told one field.
 void check_image(const std::vector<int64_t>& image, const Common& common);

@@ -53,6 +53,10 @@ void check_options(const ResnetOptions& options, const Common& common) {
                (features + 1) * static_cast<double>(options.outputs));
 }
 
+Layer without_residual(const NormRelu& layer) {
+  return [layer](const at::Tensor& x) { return layer(x, {}); };
+}
+
 struct Block : torch::nn::Module {
   Block(const ResnetOptions& options, const std::string& path, bool bottleneck, int64_t in, int64_t width,
         int64_t stride) {
@@ -63,9 +67,8 @@ struct Block : torch::nn::Module {
       branch.push_back(add_bare_convolution(*this, "conv" + index, convolution,
                                             /*zero=*/last && options.norm == config::Norm::none));
       const std::string norm = "bn" + index;
-      branch.push_back(
-          add_norm(*this, norm, path + "." + norm, options.norm, convolution.out, options.groups));
-      if (!last) branch.emplace_back(nn::relu);
+      end = add_norm_relu(*this, norm, path + "." + norm, options.norm, convolution.out, options.groups);
+      if (!last) branch.push_back(without_residual(end));
     };
     if (bottleneck) {
       add(1, {.in = in, .out = width, .kernel = 1, .padding = 0});
@@ -87,10 +90,11 @@ struct Block : torch::nn::Module {
     for (const Layer& layer : branch) left = layer(left);
     at::Tensor right = x;
     for (const Layer& layer : shortcut) right = layer(right);
-    return nn::relu(left + right);
+    return end(left, right);
   }
 
   std::vector<Layer> branch;
+  NormRelu end;
   std::vector<Layer> shortcut;
 };
 
@@ -103,8 +107,8 @@ struct Resnet : torch::nn::Module {
         *this, "conv1",
         large ? ConvolutionOptions{.in = channels, .out = kWidths[0], .kernel = 7, .stride = 2, .padding = 3}
               : ConvolutionOptions{.in = channels, .out = kWidths[0]}));
-    layers.push_back(add_norm(*this, "bn1", "bn1", options.norm, kWidths[0], options.groups));
-    layers.emplace_back(nn::relu);
+    layers.push_back(
+        without_residual(add_norm_relu(*this, "bn1", "bn1", options.norm, kWidths[0], options.groups)));
     if (large) {
       layers.emplace_back(
           [](const at::Tensor& x) { return nn::max_pool2d(x, /*kernel=*/3, /*stride=*/2, /*padding=*/1); });

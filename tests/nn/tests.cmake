@@ -5,4 +5,5 @@ accrue_test(nn TORCH
   dropout_test.cpp
   fast_test.cpp
   functions_test.cpp
+  images_test.cpp
   recompute_test.cpp)

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Functions of images against torch's operations.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "accrue/accumulate/window.h"
+#include "accrue/nn/compute_type.h"
+#include "accrue/nn/functions.h"
+#include "accrue/nn/group_norm.h"
+#include "accrue/nn/plain.h"
+#include "accrue/nn/recompute.h"
+#include "tests/nn/gradients.h"
+#include "tests/support/errors.h"
+
+namespace accrue::nn {
+namespace {
+namespace images_test {
+
+using test::numbers;
+using Inputs = std::vector<at::Tensor>;
+
+/// The call against itself with ACCRUE_NN=plain: the reference is the plain one in float64.
+void expect_plain(const test::Call& call, const Inputs& inputs) {
+  test::expect_equals(
+      call,
+      [&](const Inputs& in) {
+        const PlainScope plain;
+        return call(in);
+      },
+      inputs);
+}
+
+struct Convolution {
+  std::vector<int64_t> x, weight;
+  int64_t stride, padding;
+};
+
+// In fp32 the first two are torch's direct convolutions, the others products of matrices.
+const std::vector<Convolution> kConvolutions = {
+    {{2, 3, 9, 9}, {5, 3, 3, 3}, 1, 1},   {{2, 1, 11, 8}, {3, 1, 5, 3}, 2, 2},
+    {{1, 16, 4, 4}, {6, 16, 3, 3}, 1, 1}, {{3, 8, 3, 5}, {7, 8, 3, 3}, 2, 1},
+    {{2, 5, 4, 3}, {4, 5, 1, 1}, 1, 0},   {{2, 5, 5, 4}, {4, 5, 1, 1}, 2, 0},
+    {{2, 9, 1, 1}, {3, 9, 3, 3}, 1, 1},   {{1, 2, 3, 3}, {2, 2, 1, 1}, 1, 1},
+    {{1, 7, 5, 5}, {1, 7, 2, 4}, 3, 2},
+};
+
+TEST(FastConvolution, IsThePlainOne) {
+  for (const Convolution& c : kConvolutions) {
+    SCOPED_TRACE(testing::PrintToString(c.x) + " " + testing::PrintToString(c.weight));
+    const Inputs in = {numbers(c.x), numbers(c.weight, 1), numbers({c.weight[0]}, 2)};
+    expect_plain(
+        [&](const Inputs& given) { return nn::conv2d(given[0], given[1], given[2], c.stride, c.padding); },
+        in);
+    expect_plain([&](const Inputs& given) { return nn::conv2d(given[0], given[1], {}, c.stride, c.padding); },
+                 {in[0], in[1]});
+  }
+}
+
+TEST(FastConvolution, GivesChannelsLastWithAndWithoutAGraph) {
+  for (const Convolution& c : kConvolutions) {
+    for (const auto type : {at::kFloat, at::kDouble}) {
+      const Inputs in = test::leaves({numbers(c.x), numbers(c.weight, 1)}, type);
+      const at::Tensor with = nn::conv2d(in[0], in[1], {}, c.stride, c.padding);
+      const at::Tensor without = nn::conv2d(in[0].detach(), in[1].detach(), {}, c.stride, c.padding);
+      EXPECT_TRUE(with.is_contiguous(at::MemoryFormat::ChannelsLast));
+      EXPECT_TRUE(at::equal(with, without));
+    }
+  }
+}
+
+// Nine samples whose rows are made four at a time.
+TEST(FastConvolution, InSeveralChunks) {
+  const Inputs in =
+      test::leaves({numbers({9, 4, 40, 40}), numbers({2, 4, 3, 3}, 1), numbers({2}, 2)}, at::kDouble);
+  const auto run = [&] {
+    const at::Tensor out = nn::conv2d(in[0], in[1], in[2], 1, 1);
+    Inputs all = torch::autograd::grad({test::weighed(out)}, in);
+    all.push_back(out.detach());
+    return all;
+  };
+  const Inputs fast = run();
+  const PlainScope plain;
+  const Inputs slow = run();
+  // Sums of 14400 numbers below 1.
+  for (size_t i = 0; i < fast.size(); ++i) EXPECT_TRUE(test::close(fast[i], slow[i], 1e-11)) << i;
+}
+
+struct Norm {
+  std::vector<int64_t> x;
+  int64_t groups;
+};
+
+const std::vector<Norm> kNorms = {
+    {{2, 6, 3, 5}, 2}, {{1, 8, 4, 4}, 1}, {{3, 13, 2, 3}, 13}, {{2, 12, 1, 1}, 3}, {{4, 32, 3, 3}, 4}};
+
+TEST(FastGroupNorm, IsThePlainOne) {
+  for (const Norm& norm : kNorms) {
+    SCOPED_TRACE(testing::PrintToString(norm.x));
+    const int64_t channels = norm.x[1];
+    const Inputs in = {numbers(norm.x) * 2, numbers({channels}, 1), numbers({channels}, 2),
+                       numbers(norm.x, 3)};
+    const Inputs three = {in[0], in[1], in[2]};
+    const int64_t groups = norm.groups;
+    expect_plain(
+        [&](const Inputs& given) { return nn::group_norm(given[0], groups, given[1], given[2], 1e-2); },
+        three);
+    expect_plain(
+        [&](const Inputs& given) {
+          return nn::group_norm_relu(given[0], groups, given[1], given[2], {}, 1e-2);
+        },
+        three);
+    expect_plain(
+        [&](const Inputs& given) {
+          return nn::group_norm_relu(given[0], groups, given[1], given[2], given[3], 1e-2);
+        },
+        in);
+    // x twice, widened before: two gradients for one bf16 tensor would be rounded one by one.
+    expect_plain(
+        [&](const Inputs& given) {
+          const at::Tensor x = widened(given[0]);
+          return nn::group_norm_relu(x, groups, given[1], given[2], x, 1e-2);
+        },
+        three);
+  }
+}
+
+TEST(FastGroupNorm, HasTheGradientsOfDifferences) {
+  const Inputs in = {numbers({2, 6, 2, 3}) * 2, numbers({6}, 1), numbers({6}, 2), numbers({2, 6, 2, 3}, 3)};
+  test::expect_gradients(
+      [](const Inputs& given) { return nn::group_norm(given[0], 3, given[1], given[2], 1e-1); },
+      {in[0], in[1], in[2]});
+  test::expect_gradients(
+      [](const Inputs& given) {
+        return nn::group_norm_relu(given[0], 3, given[1], given[2], given[3], 1e-1);
+      },
+      in);
+}
+
+TEST(FastGroupNorm, AResidualWithoutGradientGetsNone) {
+  const Inputs in = test::leaves({numbers({2, 6, 2, 3}), numbers({6}, 1), numbers({6}, 2)}, at::kDouble);
+  const at::Tensor residual = numbers({2, 6, 2, 3}, 3);
+  const auto run = [&] {
+    return torch::autograd::grad({test::weighed(nn::group_norm_relu(in[0], 3, in[1], in[2], residual))}, in);
+  };
+  const Inputs fast = run();
+  const PlainScope plain;
+  const Inputs slow = run();
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_TRUE(test::close(fast[i], slow[i], 1e-13)) << i;
+}
+
+TEST(FastGroupNorm, NamesTheShapesThatDoNotFit) {
+  const at::Tensor x = numbers({2, 6, 2, 3});
+  EXPECT_THROW(nn::group_norm_relu(x, 4, numbers({6}), numbers({6})), ArgumentError);
+  EXPECT_THROW(nn::group_norm_relu(x, 3, numbers({6}), numbers({6}), numbers({2, 6, 3, 2})), ArgumentError);
+}
+
+/// A block as of a residual network, with everything the Functions know.
+at::Tensor block(const Inputs& in) {
+  const at::Tensor left = nn::group_norm_relu(nn::conv2d(in[0], in[1], in[2], 1, 1), 2, in[3], in[4]);
+  return nn::group_norm_relu(nn::conv2d(left, in[5], {}, 1, 1), 2, in[3], in[4], in[0]);
+}
+
+Inputs block_inputs(at::ScalarType type) {
+  return test::leaves({numbers({3, 6, 4, 4}), numbers({6, 6, 3, 3}, 1), numbers({6}, 2), numbers({6}, 3),
+                       numbers({6}, 4), numbers({6, 6, 3, 3}, 5)},
+                      type);
+}
+
+TEST(FastImages, ABackwardThatIsKeptCanRunAgain) {
+  const Inputs in = block_inputs(at::kFloat);
+  const at::Tensor sum = test::weighed(block(in));
+  const Inputs once = torch::autograd::grad({sum}, in, {}, /*retain_graph=*/true);
+  const Inputs twice = torch::autograd::grad({sum}, in);
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_TRUE(at::equal(once[i], twice[i])) << i;
+}
+
+TEST(FastImages, RecomputedGivesTheSameBits) {
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const Inputs in = block_inputs(type);
+    const auto run = [&](const at::Tensor& x) { return block({x, in[1], in[2], in[3], in[4], in[5]}); };
+    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+      const at::Tensor x = test::parameter(in[0].detach().contiguous(format));
+      Inputs wanted = in;
+      wanted[0] = x;
+      const Inputs plain = torch::autograd::grad({test::weighed(run(x))}, wanted);
+      const Segment segment{run, {in.begin() + 1, in.end()}};
+      const Inputs again = torch::autograd::grad({test::weighed(recompute(segment, x))}, wanted);
+      for (size_t i = 0; i < in.size(); ++i) EXPECT_TRUE(at::equal(plain[i], again[i])) << i;
+    }
+  }
+}
+
+TEST(FastImages, GradientsGoIntoTheBuffer) {
+  for (const auto stored : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    Inputs in = block_inputs(at::kDouble);
+    in[1] = test::parameter(in[1].detach().contiguous(stored));
+    Inputs expected;
+    {
+      const PlainScope plain;
+      expected = torch::autograd::grad({test::weighed(block(in))}, in);
+    }
+    const std::vector<std::string> names = {"x", "weight", "bias", "scale", "shift", "second"};
+    std::vector<NamedTensor> parameters;
+    for (size_t i = 1; i < in.size(); ++i) parameters.push_back({names[i], in[i]});
+    GradientBuffer buffer(parameters);
+    Window window(buffer);
+    for (int i = 0; i < 2; ++i) window.add({{.sum = test::weighed(block(in)), .weight = 1}});
+    for (size_t i = 1; i < in.size(); ++i) {
+      EXPECT_TRUE(test::close(buffer[names[i]], 2 * expected[i], 1e-11)) << names[i];
+    }
+  }
+}
+
+TEST(FastImages, SecondDerivativesAreRefused) {
+  const Inputs in = block_inputs(at::kDouble);
+  const auto ask = [&](const at::Tensor& output) {
+    torch::autograd::grad({test::weighed(output)}, {in[0]}, {}, std::nullopt, /*create_graph=*/true);
+  };
+  const std::string text =
+      " was asked for second derivatives (create_graph), which its fast form has not; set ACCRUE_NN=plain";
+  EXPECT_ERROR(ask(nn::conv2d(in[0], in[1], {}, 1, 1)), StateError, "conv2d" + text);
+  EXPECT_ERROR(ask(nn::group_norm(in[0], 2, in[3], in[4])), StateError, "group_norm" + text);
+}
+
+}  // namespace images_test
+}  // namespace
+}  // namespace accrue::nn
