@@ -163,14 +163,15 @@ TEST(LayerCrossEntropy, ManyClassesAreSummedWithoutLoss) {
     const Reference reference(memory);
     const double loss = memory.run(kernels);
     EXPECT_NEAR(loss / reference.loss, 1, 1e-6);
-    // The largest gradients but for the targets' are about 1e-3; of 64 terms, summed in fp32, each is
-    // rounded.
+    // Of the 64 exponentials that are summed in fp32 each sum is rounded; the rest of the gradient that label
+    // smoothing subtracts is 2e-6.
     const Values<double> gradients = memory.gradients();
+    double worst = 0;
     for (size_t i = 0; i < gradients.size(); ++i) {
-      EXPECT_NEAR(gradients[i], reference.gradients[i],
-                  1e-6 * std::abs(reference.gradients[i]) + 2 * kRounding<float> * 0.1 / 50000 + 6e-8 * 2e-5)
-          << i;
+      const double size = std::abs(reference.gradients[i]) + 3e-6;
+      worst = std::max(worst, std::abs(gradients[i] - reference.gradients[i]) / size);
     }
+    EXPECT_LE(worst, 1e-6);
   }
 }
 
