@@ -158,10 +158,11 @@ TEST_F(AttentionDropout, WithoutAContextTheDefaultGeneratorDraws) {
 
 TEST(CausalAttention, WhatDoesNotFitIsAnArgumentError) {
   const at::Tensor qkv = at::zeros({4, 18});
-  EXPECT_ERROR(causal_attention(qkv, Offsets{0, 4}, {.heads = 4}), ArgumentError,
-               "causal_attention: qkv has shape [4, 18] with 4 heads and 0 key heads; needed [tokens, 3 width] "
-               "with a width divisible by the heads; fewer key heads must divide the heads, and qkv is [tokens, "
-               "(heads + 2 key heads) * d]");
+  EXPECT_ERROR(
+      causal_attention(qkv, Offsets{0, 4}, {.heads = 4}), ArgumentError,
+      "causal_attention: qkv has shape [4, 18] with 4 heads and 0 key heads; needed [tokens, 3 width] "
+      "with a width divisible by the heads; fewer key heads must divide the heads, and qkv is [tokens, "
+      "(heads + 2 key heads) * d]");
   EXPECT_ERROR(causal_attention(qkv, Offsets{0, 5}, {}), ArgumentError,
                "causal_attention: 2 offsets from 0 to 5 do not fit 4 rows; needed the n + 1 borders of n "
                "segments, from 0 to 4");
