@@ -119,9 +119,8 @@ Loss next_token_loss(double label_smoothing, std::string labels, std::string mas
               check_shapes(outputs.shape(), micro[labels], shown);
             }
             const NextTokens tokens = next_tokens(micro, labels, mask);
-            return outputs.deferred() != nullptr
-                       ? over_counted(*outputs.deferred(), tokens, label_smoothing)
-                       : over_counted(outputs.tensor(), tokens, label_smoothing);
+            return outputs.deferred() != nullptr ? over_counted(*outputs.deferred(), tokens, label_smoothing)
+                                                 : over_counted(outputs.tensor(), tokens, label_smoothing);
           },
       .weigh =
           [labels, mask](const Batch& batch) {
