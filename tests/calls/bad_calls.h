@@ -181,6 +181,11 @@ inline constexpr BadCall kBadCalls[] = {
      "Window window(gradients); window.add(terms()); updater.apply(window); window.add(terms())",
      "StateError",
      "cannot add to a window that is applied (micro-steps: 1); open a new window"},
+    {"Windows", "calls.window_computed",
+     "Window window(gradients, {.loss_scale = 2}); window.begin_computed()", "StateError",
+     "a micro-step that is computed without a graph needs a window of one term \"loss\" with coefficient 1, "
+     "Reduction::exact, neither snapshot nor skip_non_finite_loss and no loss scale; open it so, or add the "
+     "terms with their graph (Window::add)"},
     {"Windows", "calls.window_apply_empty",
      "Window window(gradients); updater.apply(window)",
      "StateError",
