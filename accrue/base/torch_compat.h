@@ -8,7 +8,7 @@
 #define ACCRUE_TORCH_HAS_DEVICE_ALLOCATOR \
   (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 9))
 
-/// A kernel that is about to be replaced can be kept and called: 2.10. Without it torch::nn::Linear on a matrix
-/// with a bias stays torch's (`nn::accelerate`).
+/// A kernel that is about to be replaced can be kept and called: 2.10. Without it torch::nn::Linear on a
+/// matrix with a bias stays torch's (`nn::accelerate`).
 #define ACCRUE_TORCH_KEEPS_KERNELS \
   (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 10))
