@@ -29,11 +29,11 @@ std::string bytes_text(int64_t bytes) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
 }
 
-/// Of the budget, what the allocator does not give out: kernels' scratch and files may grow between two looks
-/// at the process.
+/// Of the budget, what the allocator does not give out: scratch of kernels, files and code that is run for
+/// the first time (some 8 MiB of the libraries in a small run) may come between two looks at the process.
 int64_t guard_of(int64_t budget) {
   constexpr double kShare = 0.015;
-  constexpr int64_t kLeast = int64_t{5} << 20;
+  constexpr int64_t kLeast = int64_t{10} << 20;
   const auto share = static_cast<int64_t>(kShare * static_cast<double>(budget));
   return std::min(std::max(share, kLeast), budget / 2);
 }
