@@ -14,9 +14,10 @@
 namespace accrue {
 namespace {
 
-// What a run needs beyond what a probe sees, as the planner itself keeps free.
+// What a run needs beyond what a probe sees, as the planner itself keeps free, and beyond the guard.
 constexpr double kHeadroom = 1.03;
-constexpr int64_t kMoreHeadroom = int64_t{10} << 20;
+constexpr int64_t kMoreHeadroom = int64_t{5} << 20;
+constexpr int64_t kLeastGuard = int64_t{5} << 20;  // of a run that had no budget, once it gets one
 
 std::string bytes(int64_t count) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(count, 0)));
@@ -88,7 +89,8 @@ void Planner::give_up(const Batch& batch, const Rows& rows) {
   std::optional<int64_t> needed = may_recompute ? asked_again : asked;
   if (needed && asked) needed = std::min(*needed, *asked);
   if (!needed && refusal) needed = refusal->outside + refusal->held + refusal->asked;
-  const double with_headroom = kHeadroom * static_cast<double>(needed.value_or(0)) + kMoreHeadroom;
+  const double with_headroom = kHeadroom * static_cast<double>(needed.value_or(0)) +
+                               static_cast<double>(kMoreHeadroom + std::max(options_.guard, kLeastGuard));
   fail(message::budget_too_small, {{"budget", options_.budget ? bytes(*options_.budget) : "of this machine"},
                                    {"samples", rows.size()},
                                    {"outside", bytes(bytes_.outside)},
