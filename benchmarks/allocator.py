@@ -14,9 +14,10 @@ import os
 import pathlib
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
+
+from machine import end_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -26,15 +27,13 @@ KINDS = ("accrue", "system")
 
 def run(program, workload, kind, updates, folder):
     """Seconds of the updates, page faults and peak resident bytes of one process."""
-    environment = dict(os.environ, ACCRUE_ALLOCATOR=kind, ACCRUE_PLAN_CACHE="off")
     command = [program, "train", f"benchmarks/configs/{workload.lower()}.yaml", "-q", "--overwrite"]
     command += ["--output-dir", str(folder / "run"), "--set", f"train.updates={updates}"]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment)
-    _, status, usage = os.wait4(process.pid, 0)
-    if os.waitstatus_to_exitcode(status) != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed")
+    ended = end_of(command, {"ACCRUE_ALLOCATOR": kind, "ACCRUE_PLAN_CACHE": "off"})
+    if ended.code != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed\n{ended.err}")
     records = [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
-    return [record["seconds"]["total"] for record in records[2:]], usage.ru_minflt, usage.ru_maxrss * 1024
+    return [record["seconds"]["total"] for record in records[2:]], ended.page_faults, ended.peak_bytes
 
 
 def measure(program, workload, rounds, folder):

@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+from machine import end_of
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 DATA = HERE / "data"
@@ -65,11 +67,8 @@ def make_limit(size, mapped):
 
 
 def run(command, limit=None):
-    environment = dict(os.environ, ACCRUE_PLAN_CACHE="off")
-    process = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, preexec_fn=limit.enter if limit else None
-    )
-    return process.returncode, process.stdout, process.stderr
+    ended = end_of(command, {"ACCRUE_PLAN_CACHE": "off"}, limit.enter if limit else None)
+    return ended.code, ended.out, ended.err
 
 
 def said(code):

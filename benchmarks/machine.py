@@ -6,6 +6,7 @@ import pathlib
 import platform
 import subprocess
 import tempfile
+from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -14,18 +15,35 @@ class Failed(Exception):
     """A process ended with an error."""
 
 
-def run(command, environment=None):
-    """A process's standard output and its peak resident bytes."""
+@dataclass
+class Ended:
+    code: int
+    out: str
+    err: str
+    peak_bytes: int  # resident
+    page_faults: int  # without reading
+
+
+def end_of(command, environment=None, enter=None):
+    """Runs a process to its end, whatever that is; `enter` is called in it first."""
     command = [str(word) for word in command]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=out, stderr=err)
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=out, stderr=err, preexec_fn=enter
+        )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        if process.returncode != 0:
-            raise Failed(f"{' '.join(command)} ended with {process.returncode}\n{err.read()}")
-        return out.read(), usage.ru_maxrss * 1024
+        return Ended(process.returncode, out.read(), err.read(), usage.ru_maxrss * 1024, usage.ru_minflt)
+
+
+def run(command, environment=None):
+    """A process's standard output and its peak resident bytes."""
+    ended = end_of(command, environment)
+    if ended.code != 0:
+        raise Failed(f"{' '.join(map(str, command))} ended with {ended.code}\n{ended.err}")
+    return ended.out, ended.peak_bytes
 
 
 SPEEDS = {

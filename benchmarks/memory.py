@@ -15,9 +15,10 @@ import os
 import pathlib
 import platform
 import re
-import subprocess
 import sys
 import tempfile
+
+from machine import end_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -35,14 +36,8 @@ COMMON = ["--set", "batch.micro_batch=auto"]
 
 def run(command, folder):
     """Exit code, standard output, standard error and peak resident bytes of a process."""
-    environment = dict(os.environ, ACCRUE_PLAN_CACHE=str(folder / "plans.json"))
-    with open(folder / "out", "w+") as out, open(folder / "err", "w+") as err:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=err, env=environment)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        err.seek(0)
-        return process.returncode, out.read(), err.read(), usage.ru_maxrss * 1024
+    ended = end_of(command, {"ACCRUE_PLAN_CACHE": str(folder / "plans.json")})
+    return ended.code, ended.out, ended.err, ended.peak_bytes
 
 
 def smallest_budget(program, workload, folder):

@@ -87,7 +87,7 @@ Window::Window(GradientBuffer& gradients, const Model* model, WindowOptions opti
     if (options_.skip_non_finite_loss || options_.snapshot) before_micro_ = std::make_unique<State>(*model_);
   }
   if (!gradients_.is_zero()) gradients_.zero();
-  buffer_versions_ = gradients_.versions();
+  note_versions();
   for (const GradientBuffer::Entry& entry : gradients_.entries()) {
     parameter_versions_.push_back(static_cast<int64_t>(entry.parameter._version()));
   }
@@ -152,19 +152,24 @@ void Window::note(const LossTerms& terms, std::span<const int64_t> ids) {
     micro.weights.push_back(terms[t].weight);
     terms_[t].weight += terms[t].weight;
   }
+  count(std::move(micro), ids);
+  if (before_micro_) before_micro_ = std::make_unique<State>(*model_);
+}
+
+/// One more micro-step is in.
+void Window::count(Micro micro, std::span<const int64_t> ids) {
   micros_.push_back(std::move(micro));
   ids_.insert(ids_.end(), ids.begin(), ids.end());
-  buffer_versions_ = gradients_.versions();
+  note_versions();
   ++num_micro_steps_;
   state_ = WindowState::adding;
-  if (before_micro_) before_micro_ = std::make_unique<State>(*model_);
   if (options_.num_micro_steps == num_micro_steps_ + num_skipped_) close();
 }
 
 Added Window::skip(Added how) {
   ++num_skipped_;
   if (before_micro_) before_micro_->restore();
-  buffer_versions_ = gradients_.versions();
+  note_versions();
   if (state_ == WindowState::open) state_ = WindowState::adding;
   if (options_.num_micro_steps == num_micro_steps_ + num_skipped_) close();
   return how;
@@ -216,7 +221,7 @@ Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Ba
   }
   const auto put_back = [this] {
     for (size_t i = 0; i < snapshot_.size(); ++i) at::Tensor(gradients_.flats()[i]).copy_(snapshot_[i]);
-    buffer_versions_ = gradients_.versions();
+    note_versions();
   };
   try {
     backward();

@@ -138,6 +138,7 @@ class Window {
   bool is_finite(const LossTerms& terms) const;
   std::vector<double> seeds(const LossTerms& terms) const;
   void note(const LossTerms& terms, std::span<const int64_t> ids);
+  void count(Micro micro, std::span<const int64_t> ids);
   Added skip(Added how);
   void admit(const LossTerms& terms) const;
   template <class Backward>

@@ -38,13 +38,8 @@ void Window::end_computed(double sum, double weight, std::span<const int64_t> id
   }
   if (terms_.empty()) terms_.push_back({.name = kTerm});
   terms_[0].weight += weight;
-  micros_.push_back({.sums = {}, .weights = {weight}, .computed = weight > 0 ? sum : 0});
-  ids_.insert(ids_.end(), ids.begin(), ids.end());
-  note_versions();
-  ++num_micro_steps_;
   broken_ = false;
-  state_ = WindowState::adding;
-  if (options_.num_micro_steps == num_micro_steps_ + num_skipped_) close();
+  count({.sums = {}, .weights = {weight}, .computed = weight > 0 ? sum : 0}, ids);
 }
 
 /// The writes so far are the window's own.

@@ -42,7 +42,7 @@ void Window::check_declared_weights(const LossTerms& last) const {
 
 void Window::clear() {
   gradients_.zero();
-  buffer_versions_ = gradients_.versions();
+  note_versions();
   broken_ = false;
   num_micro_steps_ = 0;
   num_skipped_ = 0;

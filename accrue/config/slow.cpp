@@ -15,7 +15,7 @@ void warn_of_slow(const Loaded& loaded, bool bf16_units) {
   for (const Setting& setting : loaded.settings) {
     if (setting.path == "precision.parameters") place = setting.origin;
   }
-  warn(message::config_slow_bf16, {{"place", place}, {"kind", kWords<ModelKind>[static_cast<size_t>(kind)]}});
+  warn(message::config_slow_bf16, {{"place", place}, {"kind", word_of(kind)}});
 }
 
 }  // namespace accrue::config

@@ -18,6 +18,7 @@
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/norm_rows.h"
 #include "accrue/nn/parameter_gradient.h"
+#include "accrue/nn/row_passes.h"
 #include "accrue/nn/rows.h"
 #include "accrue/nn/segment_attention.h"
 
@@ -48,19 +49,10 @@ Parameters list_of(const BlockWeights& w) {
           w.norm2, w.shift2, w.up,  w.up_bias,  w.down,       w.down_bias};
 }
 
-/// value = tanh GELU of product + bias.
+/// Tanh GELU of product + bias.
 at::Tensor gelu_of(const at::Tensor& product, const at::Tensor& bias) {
   at::Tensor value = at::empty_like(product);
-  in_type_of(product, [&]<class Real>() {
-    const int64_t width = product.size(1);
-    const Real* const from = product.const_data_ptr<Real>();
-    const Real* const shift = bias.const_data_ptr<Real>();
-    Real* const to = value.mutable_data_ptr<Real>();
-    for_rows(product.size(0), width, [&](int64_t begin, int64_t end, int64_t) {
-      layer_kernels<Real>().activate(Activation::gelu_tanh, end - begin, width, from + begin * width, shift,
-                                     to + begin * width, nullptr);
-    });
-  });
+  activate_rows(Activation::gelu_tanh, product, bias, value);
   return value;
 }
 
@@ -96,19 +88,6 @@ void add_in_place(const at::Tensor& product, const at::Tensor& addend, const at:
       const int64_t at = begin * width;
       layer_kernels<Real>().add(end - begin, width, to + at, beside + at, shift, to + at);
     });
-  });
-}
-
-void add_columns(const at::Tensor& rows, const at::Tensor& sums) {
-  if (!sums.defined()) return;
-  in_type_of(rows, [&]<class Real>() {
-    const int64_t width = rows.size(1);
-    const Real* const from = rows.const_data_ptr<Real>();
-    for_rows_with_sums<Real>(rows.size(0), width, std::array{sums},
-                             [&](int64_t begin, int64_t end, const std::array<Real*, 1>& partial) {
-                               layer_kernels<Real>().add_columns(end - begin, width, from + begin * width,
-                                                                 partial[0]);
-                             });
   });
 }
 
@@ -259,13 +238,11 @@ at::Tensor transformer_block(const at::Tensor& x, const BlockWeights& weights,
                              std::span<const int64_t> offsets, int64_t heads, double eps) {
   check_block(x, weights, offsets, heads);
   const Parameters parameters = list_of(weights);
-  const bool fast = takes_fast({x}) && std::all_of(parameters.begin(), parameters.end(),
-                                                   [](const at::Tensor& p) { return takes_fast({p}); });
+  const bool fast = takes_fast({x}) && takes_fast(parameters);
   if (!fast) return composed(x, weights, offsets, heads, eps);
   const auto attention = c10::make_intrusive<SegmentAttention>(offsets, heads, heads, 0, nullptr);
-  const bool graph = needs_graph({x}) || std::any_of(parameters.begin(), parameters.end(),
-                                                     [](const at::Tensor& p) { return needs_graph({p}); });
-  if (graph) return BlockFunction::apply(x, at::TensorList(parameters), attention, eps);
+  if (needs_graph({x}) || needs_graph(parameters))
+    return BlockFunction::apply(x, at::TensorList(parameters), attention, eps);
   Kept kept;
   const at::Tensor rows = as_computed(x, weights.qkv).reshape({-1, x.size(-1)}).contiguous();
   return run_block(rows, parameters, *attention, eps, kept).view(x.sizes());

@@ -10,6 +10,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/microstep.h"
+#include "accrue/batch/pad.h"
 #include "accrue/memory/allocator.h"
 #include "accrue/nn/chain_step.h"
 #include "accrue/nn/kernels.h"
@@ -22,16 +23,10 @@ namespace {
 
 using ChainClock = std::chrono::steady_clock;
 
-constexpr int64_t kIgnored = -100;  // torch's ignore_index
 constexpr int64_t kFewColumns = 8;
 
 double seconds_between(ChainClock::time_point begin, ChainClock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
-}
-
-template <class Real>
-Real* memory_of(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.mutable_data_ptr<Real>() : nullptr;
 }
 
 /// What the kernels do for rows that are at least as wide as their registers.
@@ -56,7 +51,7 @@ void finish_gradient(int64_t rows, int64_t width, const Real* slope, Real* gradi
       kernels.add_columns(end - begin, width, gradient + at, columns);
     }
   };
-  if (num_parts(rows, width) == 1) return pass(0, rows, memory_of<Real>(sums));
+  if (num_parts(rows, width) == 1) return pass(0, rows, mutable_data<Real>(sums));
   for_rows_with_sums<Real>(
       rows, width, std::array{sums},
       [&](int64_t begin, int64_t end, const std::array<Real*, 1>& columns) { pass(begin, end, columns[0]); });
@@ -110,7 +105,7 @@ double ChainStep::weigh(const Inputs& inputs, int64_t rows) const {
   const auto* const targets = static_cast<const int64_t*>(inputs.targets_at);
   int64_t counted = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    if (targets[row] == kIgnored) continue;
+    if (targets[row] == kIgnoredLabel) continue;
     if (targets[row] < 0 || targets[row] >= out) {
       fail(message::target_out_of_range, {{"row", row}, {"got", targets[row]}, {"classes", out}});
     }
@@ -126,7 +121,7 @@ void ChainStep::forward(const Inputs& inputs, const ChainBuild& build) {
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
     Real* const value = memory + build.values[l];
-    const Real* const bias = layer.bias.defined() ? layer.bias.const_data_ptr<Real>() : nullptr;
+    const Real* const bias = const_data<Real>(layer.bias);
     const bool small = is_small(build.rows, layer);
     if (small) {
       multiply_rows<Real>({build.rows, layer.in, layer.out}, x, layer.weight.const_data_ptr<Real>(),
@@ -163,7 +158,7 @@ double ChainStep::loss_and_gradient(const Inputs& inputs, const ChainBuild& buil
       return squared_error((end - begin) * width, targets, at);
     }
     const auto* const targets = static_cast<const int64_t*>(inputs.targets_at) + begin;
-    return softmax_cross_entropy(end - begin, width, targets, kIgnored, loss_.label_smoothing, at);
+    return softmax_cross_entropy(end - begin, width, targets, kIgnoredLabel, loss_.label_smoothing, at);
   };
   double sum = 0;
   const int64_t parts = num_parts(build.rows, width);

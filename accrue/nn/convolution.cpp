@@ -9,9 +9,8 @@
 #include "accrue/nn/convolution_columns.h"
 #include "accrue/nn/function.h"
 #include "accrue/nn/functions.h"
-#include "accrue/nn/kernels.h"
 #include "accrue/nn/parameter_gradient.h"
-#include "accrue/nn/rows.h"
+#include "accrue/nn/row_passes.h"
 #include "accrue/nn/shapes.h"
 
 namespace accrue::nn {
@@ -40,18 +39,6 @@ at::Tensor convolved(const at::Tensor& x, const at::Tensor& weight, const at::Te
   return at::conv2d(x, kernels, if_there(shift), stride, padding).contiguous(kChannelsLast);
 }
 
-void add_pixel_sums(const at::Tensor& rows, const at::Tensor& sums) {
-  in_type_of(rows, [&]<class Real>() {
-    const Real* const from = rows.const_data_ptr<Real>();
-    const int64_t width = rows.size(1);
-    for_rows_with_sums<Real>(rows.size(0), width, std::array{sums},
-                             [&](int64_t begin, int64_t end, const std::array<Real*, 1>& to) {
-                               layer_kernels<Real>().add_columns(end - begin, width, from + begin * width,
-                                                                 to[0]);
-                             });
-  });
-}
-
 struct ConvolutionFunction : torch::autograd::Function<ConvolutionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, int64_t stride, int64_t padding) {
@@ -75,7 +62,7 @@ struct ConvolutionFunction : torch::autograd::Function<ConvolutionFunction> {
     const at::Tensor of_out = of_output[0].contiguous(kChannelsLast);
     const ParameterGradient of_weight(weight, context->needs_input_grad(1));
     const ParameterGradient of_bias(saved[2], saved[2].defined() && context->needs_input_grad(2));
-    if (of_bias.is_wanted()) add_pixel_sums(pixel_rows(of_out), of_bias.sum());
+    add_columns(pixel_rows(of_out), of_bias.sum());
     if (of_weight.is_wanted()) {
       const at::Tensor& sum = of_weight.sum();
       const at::Tensor in_order =

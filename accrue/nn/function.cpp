@@ -13,13 +13,13 @@
 
 namespace accrue::nn {
 
-bool takes_fast(std::initializer_list<at::Tensor> tensors) {
+bool takes_fast(at::TensorList tensors) {
   return !is_plain() && std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
     return !tensor.defined() || (tensor.device().is_cpu() && tensor.layout() == at::kStrided);
   });
 }
 
-bool needs_graph(std::initializer_list<at::Tensor> tensors) {
+bool needs_graph(at::TensorList tensors) {
   return c10::GradMode::is_enabled() &&
          std::any_of(tensors.begin(), tensors.end(),
                      [](const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); });

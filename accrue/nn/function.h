@@ -4,17 +4,16 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <initializer_list>
 #include <optional>
 
 namespace accrue::nn {
 
 /// Whether the layers' own Functions take these tensors (undefined ones are passed over): all on the CPU, and
 /// not ACCRUE_NN=plain. Otherwise torch's operations do.
-bool takes_fast(std::initializer_list<at::Tensor> tensors);
+bool takes_fast(at::TensorList tensors);
 
 /// Whether autograd would want a gradient for one of them.
-bool needs_graph(std::initializer_list<at::Tensor> tensors);
+bool needs_graph(at::TensorList tensors);
 
 /// A tensor that may be undefined, as `Function::apply` takes it.
 inline std::optional<at::Tensor> if_there(const at::Tensor& tensor) {

@@ -7,8 +7,7 @@
 #include "accrue/nn/compute_type.h"
 #include "accrue/nn/function.h"
 #include "accrue/nn/functions.h"
-#include "accrue/nn/kernels.h"
-#include "accrue/nn/rows.h"
+#include "accrue/nn/row_passes.h"
 #include "accrue/nn/shapes.h"
 
 namespace accrue::nn {
@@ -18,15 +17,7 @@ namespace {
 at::Tensor value_of_gate(const at::Tensor& gate, Activation activation, at::Tensor* slope) {
   at::Tensor value = at::empty_like(gate);
   if (slope != nullptr) *slope = at::empty_like(gate);
-  in_type_of(gate, [&]<class Real>() {
-    const Real* const from = gate.const_data_ptr<Real>();
-    Real* const to = value.mutable_data_ptr<Real>();
-    Real* const slopes = slope != nullptr ? slope->mutable_data_ptr<Real>() : nullptr;
-    for_rows(gate.numel(), 1, [&](int64_t begin, int64_t end, int64_t) {
-      layer_kernels<Real>().activate(activation, 1, end - begin, from + begin, nullptr, to + begin,
-                                     slopes != nullptr ? slopes + begin : nullptr);
-    });
-  });
+  activate_rows(activation, gate, {}, value, slope != nullptr ? *slope : at::Tensor());
   return value;
 }
 

@@ -35,16 +35,6 @@ at::Tensor empty_beside(const at::Tensor& x) {
   return at::empty(x.sizes(), x.options().memory_format(kChannelsLast));
 }
 
-template <class Real>
-Real* numbers(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.data_ptr<Real>() : nullptr;
-}
-
-template <class Pointer>
-Pointer at_place(Pointer begin, int64_t elements) {
-  return begin == nullptr ? nullptr : begin + elements;
-}
-
 /// The norm of images [n, C, H, W] with the weights in the compute type.
 struct ImageNorm {
   ImageNorm(const at::Tensor& x, const at::Tensor& weight_given, const at::Tensor& bias_given,
@@ -58,7 +48,8 @@ struct ImageNorm {
 
   template <class Real>
   GroupNorm<Real> sample() const {
-    return {pixels, channels, form.groups, numbers<Real>(weight), numbers<Real>(bias), form.eps, form.relu};
+    return {pixels,   channels, form.groups, const_data<Real>(weight), const_data<Real>(bias),
+            form.eps, form.relu};
   }
 
   /// run(sample, its first element, scratch) for all samples.
@@ -67,7 +58,7 @@ struct ImageNorm {
     const int64_t length = pixels * channels, count = kGroupNormScratch * channels;
     const at::Tensor scratch = at::empty({num_parts(samples, length), count}, weight.options());
     for_rows(samples, length, [&](int64_t begin, int64_t end, int64_t part) {
-      for (int64_t i = begin; i < end; ++i) run(i, i * length, numbers<Real>(scratch) + part * count);
+      for (int64_t i = begin; i < end; ++i) run(i, i * length, mutable_data<Real>(scratch) + part * count);
     });
   }
 
@@ -81,9 +72,9 @@ at::Tensor normed_images(const ImageNorm& norm, const at::Tensor& x, const at::T
   const at::Tensor out = empty_beside(x);
   in_type_of(x, [&]<class Real>() {
     norm.for_samples<Real>([&](int64_t i, int64_t at, Real* scratch) {
-      layer_kernels<Real>().group_norm(norm.sample<Real>(), numbers<Real>(x) + at,
-                                       at_place(numbers<Real>(residual), at), numbers<Real>(out) + at,
-                                       numbers<Real>(moments) + 2 * norm.form.groups * i, scratch);
+      layer_kernels<Real>().group_norm(
+          norm.sample<Real>(), const_data<Real>(x) + at, at_offset(const_data<Real>(residual), at),
+          mutable_data<Real>(out) + at, mutable_data<Real>(moments) + 2 * norm.form.groups * i, scratch);
     });
   });
   return out;
@@ -129,18 +120,19 @@ struct GroupNormFunction : torch::autograd::Function<GroupNormFunction> {
     const ParameterGradient of_weight(saved[1], context->needs_input_grad(1));
     const ParameterGradient of_bias(saved[2], context->needs_input_grad(2));
     in_type_of(x, [&]<class Real>() {
-      Real* const weight_sums = numbers<Real>(sums);
+      Real* const weight_sums = mutable_data<Real>(sums);
       Real* const shift_sums = weight_sums + norm.samples * norm.channels;
       norm.for_samples<Real>([&](int64_t i, int64_t at, Real* scratch) {
         layer_kernels<Real>().group_norm_backward(
-            norm.sample<Real>(), numbers<Real>(x) + at, at_place(numbers<Real>(out), at),
-            numbers<Real>(saved[3]) + 2 * norm.form.groups * i, numbers<Real>(of_out) + at,
-            at_place(numbers<Real>(masked), at), numbers<Real>(gradient) + at,
+            norm.sample<Real>(), const_data<Real>(x) + at, at_offset(const_data<Real>(out), at),
+            const_data<Real>(saved[3]) + 2 * norm.form.groups * i, const_data<Real>(of_out) + at,
+            at_offset(mutable_data<Real>(masked), at), mutable_data<Real>(gradient) + at,
             weight_sums + i * norm.channels, shift_sums + i * norm.channels, scratch);
       });
       const auto add = [&](const ParameterGradient& parameter, const Real* from) {
         if (!parameter.is_wanted()) return;
-        layer_kernels<Real>().add_columns(norm.samples, norm.channels, from, numbers<Real>(parameter.sum()));
+        layer_kernels<Real>().add_columns(norm.samples, norm.channels, from,
+                                          mutable_data<Real>(parameter.sum()));
       };
       add(of_weight, weight_sums);
       add(of_bias, shift_sums);

@@ -134,20 +134,14 @@ HeadInputs inputs_of(const at::Tensor& x, const at::Tensor& weight, const at::Te
           options.label_smoothing};
 }
 
-double loss_of(const HeadInputs& head) {
-  double sum = 0;
-  for (int64_t row = 0; row < head.rows(); row += kHeadRows) {
-    sum += Chunk(head, row, std::min(kHeadRows, head.rows() - row)).loss(/*with_gradient=*/false);
-  }
-  return sum;
-}
-
-/// Loss and gradients of all rows, `seed` times; of_x and of_weight may be undefined.
+/// The loss of all rows; `seed` times its gradients are put into of_x and added to of_weight, where these are
+/// defined.
 double run_pass(const HeadInputs& head, double seed, const at::Tensor& of_x, const at::Tensor& of_weight) {
+  const bool with_gradient = of_x.defined() || of_weight.defined();
   double sum = 0;
   for (int64_t row = 0; row < head.rows(); row += kHeadRows) {
     const Chunk chunk(head, row, std::min(kHeadRows, head.rows() - row));
-    sum += chunk.loss(/*with_gradient=*/true);
+    sum += chunk.loss(with_gradient);
     if (of_x.defined()) chunk.put_gradient(of_x, seed);
     if (of_weight.defined()) chunk.add_gradient(of_weight, seed);
   }
@@ -165,7 +159,7 @@ struct HeadFunction : torch::autograd::Function<HeadFunction> {
     context->save_for_backward({x, weight, targets, options.class_weights});
     context->saved_data["smoothing"] = options.label_smoothing;
     const HeadInputs head = inputs_of(x, weight, targets, options);
-    return number_like(head.x, loss_of(head));
+    return number_like(head.x, run_pass(head, 1, {}, {}));
   }
 
   static variable_list backward(AutogradContext* context, variable_list of_output) {
@@ -232,7 +226,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight, c
   if (!takes_fast({x, weight})) return plain_cross_entropy(x, weight, targets, options);
   if (needs_graph({x, weight})) return HeadFunction::apply(x, weight, targets, options);
   const HeadInputs head = inputs_of(x, weight, targets, options);
-  return number_like(head.x, loss_of(head));
+  return number_like(head.x, run_pass(head, 1, {}, {}));
 }
 
 OnePass linear_cross_entropy_pass(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,

@@ -16,6 +16,7 @@
 #include "accrue/nn/functions.h"
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/parameter_gradient.h"
+#include "accrue/nn/row_passes.h"
 #include "accrue/nn/rows.h"
 #include "accrue/nn/shapes.h"
 
@@ -49,18 +50,8 @@ at::Tensor compute(const at::Tensor& rows, const at::Tensor& weight, const at::T
   if (!form.activation) return shift.defined() ? at::addmm(shift, rows, factor) : at::mm(rows, factor);
   const at::Tensor out = at::mm(rows, factor);
   if (slope != nullptr) *slope = at::empty_like(out);
-  const at::Tensor shift_row = shift.defined() ? shift.contiguous() : shift;
-  in_type_of(out, [&]<class Real>() {
-    const int64_t width = out.size(1);
-    Real* const values = out.mutable_data_ptr<Real>();
-    Real* const slopes = slope != nullptr ? slope->mutable_data_ptr<Real>() : nullptr;
-    const Real* const shifts = shift_row.defined() ? shift_row.const_data_ptr<Real>() : nullptr;
-    for_rows(out.size(0), width, [&](int64_t begin, int64_t end, int64_t) {
-      Real* const at = values + begin * width;
-      layer_kernels<Real>().activate(*form.activation, end - begin, width, at, shifts, at,
-                                     slopes != nullptr ? slopes + begin * width : nullptr);
-    });
-  });
+  activate_rows(*form.activation, out, shift.defined() ? shift.contiguous() : shift, out,
+                slope != nullptr ? *slope : at::Tensor());
   return out;
 }
 
@@ -68,19 +59,20 @@ at::Tensor compute(const at::Tensor& rows, const at::Tensor& weight, const at::T
 /// columns' sums to `bias_sums` (may be undefined).
 at::Tensor before_activation(const at::Tensor& of_value, const at::Tensor& slope,
                              const at::Tensor& bias_sums) {
-  if (!slope.defined() && !bias_sums.defined()) return of_value;
-  const at::Tensor gradient = !slope.defined() ? of_value : may_reuse_saved() ? slope : slope.clone();
+  if (!slope.defined()) {
+    add_columns(of_value, bias_sums);
+    return of_value;
+  }
+  const at::Tensor gradient = may_reuse_saved() ? slope : slope.clone();
   in_type_of(gradient, [&]<class Real>() {
     const int64_t width = gradient.size(1);
     const Real* const value = of_value.const_data_ptr<Real>();
-    Real* const out = slope.defined() ? gradient.mutable_data_ptr<Real>() : nullptr;
-    const LayerKernels<Real>& kernels = layer_kernels<Real>();
+    Real* const out = gradient.mutable_data_ptr<Real>();
     for_rows_with_sums<Real>(gradient.size(0), width, std::array{bias_sums},
                              [&](int64_t begin, int64_t end, const std::array<Real*, 1>& sums) {
                                const int64_t at = begin * width;
-                               if (out != nullptr)
-                                 return kernels.multiply(end - begin, width, value + at, out + at, sums[0]);
-                               kernels.add_columns(end - begin, width, value + at, sums[0]);
+                               layer_kernels<Real>().multiply(end - begin, width, value + at, out + at,
+                                                              sums[0]);
                              });
   });
   return gradient;

@@ -12,23 +12,13 @@ namespace accrue::nn {
 namespace {
 
 template <class Real>
-const Real* data(const at::Tensor& tensor) {
-  return tensor.defined() ? tensor.const_data_ptr<Real>() : nullptr;
-}
-
-template <class Real>
 NormRows<Real> rows_of(const NormWeights& norm, int64_t rows) {
   return {.rows = rows,
           .width = norm.weight.size(0),
-          .weight = data<Real>(norm.weight),
-          .shift = data<Real>(norm.shift),
+          .weight = const_data<Real>(norm.weight),
+          .shift = const_data<Real>(norm.shift),
           .eps = norm.eps,
           .centered = norm.shift.defined()};
-}
-
-template <class Pointer>
-Pointer at_row(Pointer begin, int64_t elements) {
-  return begin == nullptr ? nullptr : begin + elements;
 }
 
 }  // namespace
@@ -45,15 +35,16 @@ NormResult normalise(const at::Tensor& x, const NormWeights& norm, const at::Ten
   const int64_t rows = width == 0 ? 0 : x.numel() / width;
   NormResult result{adds ? at::empty_like(x) : x, at::empty_like(x), at::empty({rows, 2}, x.options())};
   in_type_of(x, [&]<class Real>() {
-    const Real* const values = data<Real>(x);
-    const Real* const added = data<Real>(addend);
+    const Real* const values = const_data<Real>(x);
+    const Real* const added = const_data<Real>(addend);
     Real* const sum = adds ? result.sum.mutable_data_ptr<Real>() : nullptr;
     Real* const normed = result.normed.mutable_data_ptr<Real>();
     Real* const moments = result.moments.mutable_data_ptr<Real>();
     for_rows(rows, width, [&](int64_t begin, int64_t end, int64_t) {
       const int64_t at = begin * width;
-      layer_kernels<Real>().norm(rows_of<Real>(norm, end - begin), values + at, at_row(added, at),
-                                 data<Real>(bias), at_row(sum, at), normed + at, moments + 2 * begin);
+      layer_kernels<Real>().norm(rows_of<Real>(norm, end - begin), values + at, at_offset(added, at),
+                                 const_data<Real>(bias), at_offset(sum, at), normed + at,
+                                 moments + 2 * begin);
     });
   });
   return result;
@@ -66,16 +57,16 @@ at::Tensor norm_backward(const at::Tensor& x, const at::Tensor& moments, const N
   const int64_t width = x.size(-1);
   const int64_t rows = moments.size(0);
   in_type_of(x, [&]<class Real>() {
-    const Real* const values = data<Real>(x);
-    const Real* const two = data<Real>(moments);
-    const Real* const upper = data<Real>(of_normed);
-    const Real* const beside = data<Real>(residual);
+    const Real* const values = const_data<Real>(x);
+    const Real* const two = const_data<Real>(moments);
+    const Real* const upper = const_data<Real>(of_normed);
+    const Real* const beside = const_data<Real>(residual);
     Real* const out = gradient.mutable_data_ptr<Real>();
     for_rows_with_sums<Real>(
         rows, width, sums, [&](int64_t begin, int64_t end, const std::array<Real*, 3>& partial) {
           const int64_t at = begin * width;
           layer_kernels<Real>().norm_backward(rows_of<Real>(norm, end - begin), values + at, two + 2 * begin,
-                                              upper + at, at_row(beside, at), out + at, partial[0],
+                                              upper + at, at_offset(beside, at), out + at, partial[0],
                                               partial[1], partial[2]);
         });
   });

@@ -65,6 +65,21 @@ void for_rows_with_sums(int64_t rows, int64_t width, const std::array<at::Tensor
   }
 }
 
+/// A contiguous tensor's numbers; null where it is undefined.
+template <class Real>
+const Real* const_data(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<Real>() : nullptr;
+}
+template <class Real>
+Real* mutable_data(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<Real>() : nullptr;
+}
+/// begin + elements; null stays null.
+template <class Pointer>
+Pointer at_offset(Pointer begin, int64_t elements) {
+  return begin == nullptr ? nullptr : begin + elements;
+}
+
 /// Calls run.template operator()<float or double>() for the type of a tensor that layers compute in.
 template <class Run>
 auto in_type_of(const at::Tensor& x, const Run& run) {

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "accrue/report/speed_table.h"
+#include "accrue/update/kernels.h"
 
 namespace accrue {
 
 extern const SpeedLoops kBaselineSpeedLoops;
-#if defined(ACCRUE_HAVE_AVX2_SPEED_LOOPS)
+#if defined(ACCRUE_HAVE_AVX2_KERNELS)
 extern const SpeedLoops kAvx2SpeedLoops;
 #endif
 
@@ -30,8 +31,8 @@ constexpr float kFactor = 0.5F;
 constexpr float kAddend = 0.5F;
 
 const SpeedLoops& loops() {
-#if defined(ACCRUE_HAVE_AVX2_SPEED_LOOPS)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2SpeedLoops;
+#if defined(ACCRUE_HAVE_AVX2_KERNELS)
+  if (kernels_named("").name == "avx2") return kAvx2SpeedLoops;
 #endif
   return kBaselineSpeedLoops;
 }

@@ -180,17 +180,23 @@ std::optional<size_t> SplitStep::run_groups(Window& window, const Batch& batch, 
         &live_between);
     updater_.note_micro_step(window);
     if (options_.on_micro_step) {
-      const int64_t peak = memory::lap(device).peak_live - live_at_start;
-      options_.on_micro_step({static_cast<int64_t>(g) + 1,
-                              plan.num_micro_steps(),
-                              added,
-                              {sizes[g], std::max<int64_t>(peak, 0),
-                               std::max<int64_t>(live_between - live_at_start, 0), micro_step.seconds()}});
+      tell(plan, g, added, live_at_start,
+           {.size = sizes[g], .activations = live_between - live_at_start, .seconds = micro_step.seconds()});
     }
     running_.reset();
     if (added != Added::added && window.options().term_weights.size() > 1) return g;
   }
   return std::nullopt;
+}
+
+/// Calls `on_micro_step`, with the peak of the lap beyond what was live at the window's start.
+void SplitStep::tell(const Plan& plan, size_t group, Added added, int64_t live_at_start,
+                     MicroStepEvent::Cost cost) {
+  const c10::Device device = updater_.gradients().flats().front().device();
+  cost.peak_bytes = std::max<int64_t>(memory::lap(device).peak_live - live_at_start, 0);
+  cost.activations = std::max<int64_t>(cost.activations, 0);
+  if (chain_) chain_->release_large();
+  options_.on_micro_step({static_cast<int64_t>(group) + 1, plan.num_micro_steps(), added, cost});
 }
 
 /// The window's weight of each term, where the loss can tell it before the first backward.

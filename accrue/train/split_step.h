@@ -103,7 +103,7 @@ class SplitStep {
   bool may_compile(const Batch& batch);
   void run_compiled_group(Window& window, const Batch& batch, const Plan& plan, size_t group,
                           UpdateResult& measured);
-  void tell(const Plan& plan, size_t group, const GroupSize& size, int64_t live_at_start, double seconds);
+  void tell(const Plan& plan, size_t group, Added added, int64_t live_at_start, MicroStepEvent::Cost cost);
   std::vector<double> weigh(const Batch& batch, const Plan& plan, const std::vector<bool>& left_out) const;
   RefusalEvent answer(const Plan& plan, const std::vector<int64_t>& sizes, const std::string& what,
                       Attempts& attempts) const;

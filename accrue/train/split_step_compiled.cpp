@@ -67,7 +67,10 @@ UpdateResult SplitStep::run_compiled(const Batch& batch, const Plan& plan) {
                      measured);
       updater_.note_micro_step(window);
     }
-    tell(plan, g, sizes[g], live_at_start, clock.seconds());
+    running_ = g;
+    tell(plan, g, Added::added, live_at_start,
+         {.size = sizes[g], .activations = chain_->held_bytes(), .seconds = clock.seconds()});
+    running_.reset();
   }
   return finish(window, std::move(measured));
 }
@@ -89,21 +92,6 @@ void SplitStep::run_compiled_group(Window& window, const Batch& batch, const Pla
   measured.seconds.backward += seconds.backward;
   measured.micro_sizes.push_back(length);
   updater_.note_micro_step(window);
-  running_.reset();
-}
-
-/// Calls `on_micro_step`, with what the micro-step took beyond what was live at the window's start.
-void SplitStep::tell(const Plan& plan, size_t group, const GroupSize& size, int64_t live_at_start,
-                     double seconds) {
-  const c10::Device device = updater_.gradients().flats().front().device();
-  const int64_t peak = memory::lap(device).peak_live - live_at_start;
-  const int64_t activations = chain_->held_bytes();
-  chain_->release_large();
-  running_ = group;
-  options_.on_micro_step({static_cast<int64_t>(group) + 1,
-                          plan.num_micro_steps(),
-                          Added::added,
-                          {size, std::max<int64_t>(peak, 0), activations, seconds}});
   running_.reset();
 }
 

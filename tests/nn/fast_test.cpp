@@ -19,20 +19,10 @@ namespace accrue::nn {
 namespace {
 namespace fast_test {
 
+using test::expect_plain;
 using test::numbers;
 using Inputs = std::vector<at::Tensor>;
 using Offsets = std::vector<int64_t>;
-
-/// The call against itself with ACCRUE_NN=plain: the reference is the plain one in float64.
-void expect_plain(const test::Call& call, const Inputs& inputs) {
-  test::expect_equals(
-      call,
-      [&](const Inputs& in) {
-        const PlainScope plain;
-        return call(in);
-      },
-      inputs);
-}
 
 constexpr auto kActivations = {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::tanh,
                                Activation::silu};
@@ -68,10 +58,7 @@ TEST(FastLinear, ManyRows) {
 
 TEST(FastLinear, ABackwardThatIsKeptCanRunAgain) {
   const Inputs in = test::leaves({numbers({3, 5}), numbers({4, 5}, 1), numbers({4}, 2)}, at::kDouble);
-  const at::Tensor sum = test::weighed(nn::linear(in[0], in[1], in[2], Activation::gelu));
-  const Inputs once = torch::autograd::grad({sum}, in, {}, /*retain_graph=*/true);
-  const Inputs twice = torch::autograd::grad({sum}, in);
-  for (size_t i = 0; i < in.size(); ++i) EXPECT_TRUE(at::equal(once[i], twice[i])) << i;
+  test::expect_kept_backward(test::weighed(nn::linear(in[0], in[1], in[2], Activation::gelu)), in);
 }
 
 TEST(Fast, SecondDerivativesAreRefused) {

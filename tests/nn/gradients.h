@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "accrue/nn/plain.h"
 #include "tests/support/tensors.h"
 
 namespace accrue::test {
@@ -95,6 +96,24 @@ inline void expect_equals(const Call& call, const Call& formula, const std::vect
           << toString(type) << " input " << i;
     }
   }
+}
+
+/// The call against itself with ACCRUE_NN=plain: the reference is the plain one in float64.
+inline void expect_plain(const Call& call, const std::vector<at::Tensor>& inputs) {
+  expect_equals(
+      call,
+      [&](const std::vector<at::Tensor>& in) {
+        const nn::PlainScope plain;
+        return call(in);
+      },
+      inputs);
+}
+
+/// A backward that is kept gives the same bits when it runs again.
+inline void expect_kept_backward(const at::Tensor& sum, const std::vector<at::Tensor>& inputs) {
+  const auto once = torch::autograd::grad({sum}, inputs, {}, /*retain_graph=*/true);
+  const auto twice = torch::autograd::grad({sum}, inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(at::equal(once[i], twice[i])) << i;
 }
 
 }  // namespace accrue::test

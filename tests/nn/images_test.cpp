@@ -17,19 +17,9 @@ namespace accrue::nn {
 namespace {
 namespace images_test {
 
+using test::expect_plain;
 using test::numbers;
 using Inputs = std::vector<at::Tensor>;
-
-/// The call against itself with ACCRUE_NN=plain: the reference is the plain one in float64.
-void expect_plain(const test::Call& call, const Inputs& inputs) {
-  test::expect_equals(
-      call,
-      [&](const Inputs& in) {
-        const PlainScope plain;
-        return call(in);
-      },
-      inputs);
-}
 
 struct Convolution {
   std::vector<int64_t> x, weight;
@@ -169,10 +159,7 @@ Inputs block_inputs(at::ScalarType type) {
 
 TEST(FastImages, ABackwardThatIsKeptCanRunAgain) {
   const Inputs in = block_inputs(at::kFloat);
-  const at::Tensor sum = test::weighed(block(in));
-  const Inputs once = torch::autograd::grad({sum}, in, {}, /*retain_graph=*/true);
-  const Inputs twice = torch::autograd::grad({sum}, in);
-  for (size_t i = 0; i < in.size(); ++i) EXPECT_TRUE(at::equal(once[i], twice[i])) << i;
+  test::expect_kept_backward(test::weighed(block(in)), in);
 }
 
 TEST(FastImages, RecomputedGivesTheSameBits) {

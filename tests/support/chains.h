@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "accrue/microstep/model.h"
+#include "accrue/nn/activated.h"
 #include "tests/support/models.h"
 
 namespace accrue::test {
@@ -15,22 +16,6 @@ struct LayerSpec {
   std::optional<Activation> activation = {};
   bool has_bias = true;
 };
-
-inline at::Tensor activated(Activation activation, const at::Tensor& x) {
-  switch (activation) {
-    case Activation::relu:
-      return at::relu(x);
-    case Activation::gelu:
-      return at::gelu(x);
-    case Activation::gelu_tanh:
-      return at::gelu(x, "tanh");
-    case Activation::tanh:
-      return at::tanh(x);
-    case Activation::silu:
-      return at::silu(x);
-  }
-  return x;
-}
 
 /// Random weights of a chain that begins with `inputs` numbers.
 inline std::vector<ChainLayer> random_layers(int64_t inputs, const std::vector<LayerSpec>& specs,
@@ -56,7 +41,7 @@ inline Model chain_model(const std::vector<ChainLayer>& layers, std::vector<std:
     at::Tensor x = at::cat(columns, 1);
     for (const ChainLayer& layer : layers) {
       x = layer.bias.defined() ? at::linear(x, layer.weight, layer.bias) : at::linear(x, layer.weight);
-      if (layer.activation) x = activated(*layer.activation, x);
+      x = nn::activated(x, layer.activation);
     }
     return x;
   };
