@@ -99,12 +99,11 @@ class Benchmark:
         self.gradients[workload] = gradients.distances(workload, self.arguments.build, self.arguments.threads)
 
     def text(self):
-        rate = self.machine.limit()
         parts = []
         if self.results:
-            parts.append(table.updates(self.results, rate, self.gradients))
+            parts.append(table.updates(self.results, self.machine, self.gradients))
         if self.sizes:
-            parts.append(table.sizes(self.sizes, rate))
+            parts.append(table.sizes(self.sizes, self.machine.limit()))
         notes = [self.machine.speed_text(), *table.groups(self.results), *self.left_out]
         parts.append("".join(f"* {note}\n" for note in notes))
         return "\n".join(parts)
@@ -167,7 +166,8 @@ def write(benchmark, text):
     }
     for figures in report["results"].values():
         for figure in figures.values():
-            figure["flops_per_second"] = statistics.median(figure["flops_per_second"])
+            rates = figure["flops_per_second"]
+            figure["flops_per_second"] = {"best": max(rates), "median": statistics.median(rates)}
     path = HERE / "results" / now.strftime("%Y-%m-%d-%H%M%S")
     path.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
     known = ", ".join(f"{name} {version}" for name, version in report["versions"].items() if version)

@@ -78,6 +78,11 @@ class Machine:
         rates = self.values(self.rate)
         return rates[-1] * 1e9 if rates else None
 
+    def sgemm(self):
+        """The highest rate of products [512 x 512] x [512 x 512] in this run, in FLOP/s; None: not told."""
+        rates = self.values("sgemm_gflops")
+        return rates[-1] * 1e9 if rates else None
+
     def report(self):
         names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
         processor = names[0] if names else platform.processor()

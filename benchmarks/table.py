@@ -2,8 +2,8 @@
 """The benchmark's figures as text."""
 import statistics
 
-HEAD = ("workload", "contender", "min", "median", "fastest peer / this, min", "fastest peer / this, median", "of the limit",
-        "peak above start MiB", "peak MiB", "gradient error")
+HEAD = ("workload", "contender", "min", "median", "fastest peer / this, min", "fastest peer / this, median", "of the limit, best",
+        "of the limit, median", "of sgemm, best", "peak above start MiB", "peak MiB", "gradient error")
 
 
 def markdown(head, rows):
@@ -26,15 +26,15 @@ def median(figure):
     return statistics.median(figure["medians"])
 
 
-def share(figure, rate):
-    """Needed operations a second, median over the updates, of the machine's highest rate."""
+def share(flops_per_second, rate):
+    """Needed operations a second of one of the machine's highest rates."""
     if rate is None:
         return "-"
-    part = statistics.median(figure["flops_per_second"]) / rate
+    part = flops_per_second / rate
     return f"{100 * part:.0f} %" if part >= 0.005 else "< 1 %"
 
 
-def row(workload, name, figure, peers, rate, errors):
+def row(workload, name, figure, peers, machine, errors):
     def ratio(value):
         return f"{min(map(value, peers)) / value(figure):.2f}" if peers else "-"
 
@@ -46,20 +46,22 @@ def row(workload, name, figure, peers, rate, errors):
         time_text(median(figure)),
         ratio(lambda one: one["min"]),
         ratio(median),
-        share(figure, rate),
+        share(max(figure["flops_per_second"]), machine.limit()),
+        share(statistics.median(figure["flops_per_second"]), machine.limit()),
+        share(max(figure["flops_per_second"]), machine.sgemm()),
         mib(figure["peak_above_bytes"]),
         mib(figure["peak_bytes"]),
         "-" if error is None else f"{error:.1e}",
     )
 
 
-def updates(results, rate, gradients):
+def updates(results, machine, gradients):
     """One row a contender; results: workload: contender: figure."""
     rows = []
     for workload, figures in results.items():
         peers = [figure for figure in figures.values() if not figure["ours"]]
         for name, figure in figures.items():
-            rows.append(row(workload, name, figure, peers, rate, gradients.get(workload, {})))
+            rows.append(row(workload, name, figure, peers, machine, gradients.get(workload, {})))
     return markdown(HEAD, rows)
 
 

@@ -22,6 +22,7 @@
 #include "accrue/config/load.h"
 #include "accrue/config/schema.h"
 #include "accrue/config/templates.h"
+#include "accrue/nn/products.h"
 #include "accrue/report/measure_speed.h"
 #include "accrue/report/speed.h"
 #include "accrue/update/kernels.h"
@@ -88,7 +89,7 @@ Doctor examine(const Arguments& arguments) {
                                   .limit_origin = limit.origin,
                                   .parallel_threads = count_parallel_threads(),
                                   .huge_pages = doctor.huge_pages};
-  if (!arguments.no_speed) doctor.speed = measure_speed();
+  if (!arguments.no_speed) doctor.speed = measure_speed({.product = nn::put_product});
   doctor.warnings = speed_warnings(doctor.speed.value_or(Speed{}), settings);
   return doctor;
 }
@@ -102,6 +103,7 @@ nlohmann::ordered_json json_of(const Doctor& doctor) {
       {"blas", blas()},
       {"cpu_capability", at::get_cpu_capability()},
       {"kernels", std::string(kernels_in_use())},
+      {"products", nn::product_library()},
       {"threads", doctor.threads},
       {"threads_origin", doctor.threads_origin},
       {"devices", {"cpu"}},
@@ -120,9 +122,10 @@ nlohmann::ordered_json json_of(const Doctor& doctor) {
 void print(const Doctor& doctor) {
   const auto bytes = [](std::optional<uint64_t> value) { return value ? format_bytes(*value) : "unknown"; };
   std::cout << "accrue      " << ACCRUE_VERSION << "\nLibTorch    " << TORCH_VERSION << "\nBLAS        "
-            << blas() << "\nprocessor   " << at::get_cpu_capability() << " (LibTorch's kernels), "
-            << kernels_in_use() << " (the update's kernels)\nthreads     " << doctor.threads << " ("
-            << doctor.threads_origin << ")\nmemory      " << bytes(doctor.memory_total) << ", available "
+            << blas() << ", the layers' products by " << nn::product_library() << "\nprocessor   "
+            << at::get_cpu_capability() << " (LibTorch's kernels), " << kernels_in_use()
+            << " (the update's kernels)\nthreads     " << doctor.threads << " (" << doctor.threads_origin
+            << ")\nmemory      " << bytes(doctor.memory_total) << ", available "
             << bytes(doctor.memory_available) << "\nhuge pages  "
             << (doctor.huge_pages.empty() ? "unknown" : doctor.huge_pages) << "\ndevices     cpu\n";
   if (doctor.speed) std::cout << speed_text(*doctor.speed);

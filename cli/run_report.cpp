@@ -8,6 +8,7 @@
 #include "accrue/config/words.h"
 #include "accrue/memory/device.h"
 #include "accrue/memory/resident.h"
+#include "accrue/nn/products.h"
 #include "accrue/update/kernels.h"
 #include "models/models.h"
 
@@ -70,6 +71,7 @@ RunRecord describe_run(const Session& session, const RunSummary& summary, const 
   record.environment.device = session.run().device;
   record.environment.threads = session.run().threads;
   record.environment.kernels = kernels_in_use();
+  record.environment.products = nn::product_library();
   fill_environment(record.environment);
   record.performance = performance_of(records, kWarmupUpdates);
   record.memory = memory_of(session, batch);

@@ -21,6 +21,7 @@
 #include "accrue/memory/refusal.h"
 #include "accrue/memory/resident.h"
 #include "accrue/microstep/batch_norm.h"
+#include "accrue/nn/products.h"
 #include "accrue/report/from_result.h"
 #include "cli/budget.h"
 #include "models/models.h"
@@ -123,6 +124,7 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
   const config::Run& run = loaded.run;
   config::warn_of_slow(loaded, has_bf16_units());
   at::set_num_threads(run.threads);
+  nn::product_library();  // loads it before memory is measured; a wrong word in the environment stops here
   at::manual_seed(run.seed);
 
   Session session;

@@ -35,7 +35,7 @@ const Key* key_of_variable(std::string_view name) {
 bool is_foreign(std::string_view name) {
   return !name.starts_with(kPrefix) || name == "ACCRUE_TORCH" || name == "ACCRUE_ALLOCATOR" ||
          name == "ACCRUE_PLAN_CACHE" || name == "ACCRUE_NN" || name == "ACCRUE_KERNELS" ||
-         name.starts_with("ACCRUE_TEST_");
+         name == "ACCRUE_PRODUCTS" || name.starts_with("ACCRUE_TEST_");
 }
 
 void read_environment(const Overrides& overrides, GivenValues& given, Problems& problems) {

@@ -5,6 +5,7 @@
 #include "accrue/nn/activations_impl.h"
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/products_impl.h"
+#include "accrue/nn/quads.h"
 
 namespace accrue::nn {
 namespace {
@@ -41,26 +42,6 @@ struct Tokens {
   }
 };
 
-using Quad = float __attribute__((vector_size(16)));
-inline Quad quad(const float* from) {
-  Quad values;
-  __builtin_memcpy(&values, from, sizeof(values));
-  return values;
-}
-
-/// Four numbers of four tokens, transposed to rows of a strip.
-inline void transpose(const Quad (&token)[4], float* to) {
-  const Quad low_a = __builtin_shufflevector(token[0], token[1], 0, 4, 1, 5);
-  const Quad high_a = __builtin_shufflevector(token[0], token[1], 2, 6, 3, 7);
-  const Quad low_b = __builtin_shufflevector(token[2], token[3], 0, 4, 1, 5);
-  const Quad high_b = __builtin_shufflevector(token[2], token[3], 2, 6, 3, 7);
-  const Quad rows[4] = {__builtin_shufflevector(low_a, low_b, 0, 1, 4, 5),
-                        __builtin_shufflevector(low_a, low_b, 2, 3, 6, 7),
-                        __builtin_shufflevector(high_a, high_b, 0, 1, 4, 5),
-                        __builtin_shufflevector(high_a, high_b, 2, 3, 6, 7)};
-  for (int64_t k = 0; k < 4; ++k) __builtin_memcpy(to + k * kStrip<float>, &rows[k], sizeof(Quad));
-}
-
 /// Strips over the tokens, [width, tokens], zeros behind the last token.
 template <class Real>
 void pack_transposed(const Tokens<Real>& tokens, int64_t length, int64_t width, Real* to) {
@@ -77,7 +58,7 @@ void pack_transposed(const Tokens<Real>& tokens, int64_t length, int64_t width, 
         const Quad bias = tokens.bias == nullptr ? Quad{} : quad(tokens.bias + k);
         const Quad four[4] = {quad(tokens.token(i) + k) + bias, quad(tokens.token(i + 1) + k) + bias,
                               quad(tokens.token(i + 2) + k) + bias, quad(tokens.token(i + 3) + k) + bias};
-        transpose(four, column(i) + k * kStrip<Real>);
+        transpose(four, column(i) + k * kStrip<Real>, kStrip<Real>);
       }
     }
   }

@@ -4,7 +4,6 @@
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
@@ -18,6 +17,7 @@
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/norm_rows.h"
 #include "accrue/nn/parameter_gradient.h"
+#include "accrue/nn/products.h"
 #include "accrue/nn/row_passes.h"
 #include "accrue/nn/rows.h"
 #include "accrue/nn/segment_attention.h"
@@ -77,20 +77,6 @@ at::Tensor gelu_backward(const at::Tensor& product, const at::Tensor& bias, cons
   return value;
 }
 
-/// product += addend + bias.
-void add_in_place(const at::Tensor& product, const at::Tensor& addend, const at::Tensor& bias) {
-  in_type_of(product, [&]<class Real>() {
-    const int64_t width = product.size(1);
-    Real* const to = product.mutable_data_ptr<Real>();
-    const Real* const beside = addend.const_data_ptr<Real>();
-    const Real* const shift = bias.const_data_ptr<Real>();
-    for_rows(product.size(0), width, [&](int64_t begin, int64_t end, int64_t) {
-      const int64_t at = begin * width;
-      layer_kernels<Real>().add(end - begin, width, to + at, beside + at, shift, to + at);
-    });
-  });
-}
-
 /// What a block keeps for its backward, beside its input.
 struct Kept {
   at::Tensor qkv;  ///< without its bias
@@ -108,22 +94,21 @@ at::Tensor run_block(const at::Tensor& x, const Parameters& p, const SegmentAtte
                      Kept& kept) {
   const NormWeights norm1(p[kNorm1], p[kShift1], eps);
   const NormWeights norm2(p[kNorm2], p[kShift2], eps);
-  kept.qkv = at::mm(normalise(x, norm1).normed, widened(p[kQkv]));
+  kept.qkv = product(normalise(x, norm1).normed, widened(p[kQkv]));
   kept.attended = attention.forward(kept.qkv, in_type(p[kQkvBias]));
-  const at::Tensor projected = at::mm(kept.attended.output, widened(p[kProjection]));
+  const at::Tensor projected = product(kept.attended.output, widened(p[kProjection]));
   const NormResult second = normalise(x, norm2, projected, in_type(p[kProjectionBias]));
   kept.middle = second.sum;
-  kept.up = at::mm(second.normed, widened(p[kUp]));
-  at::Tensor out = at::mm(gelu_of(kept.up, in_type(p[kUpBias])), widened(p[kDown]));
-  add_in_place(out, kept.middle, in_type(p[kDownBias]));
+  kept.up = product(second.normed, widened(p[kUp]));
+  at::Tensor out = product(gelu_of(kept.up, in_type(p[kUpBias])), widened(p[kDown]));
+  add_to_rows(out, in_type(p[kDownBias]), kept.middle);
   return out;
 }
 
 /// Adds rows^T gradient to the gradient of a matrix [in, out].
-void add_product(const ParameterGradient& to, const at::Tensor& rows, const at::Tensor& gradient) {
+void add_to_matrix(const ParameterGradient& to, const at::Tensor& rows, const at::Tensor& gradient) {
   if (!to.is_wanted()) return;
-  at::Tensor sum = to.sum();
-  sum.addmm_(rows.t(), gradient);
+  add_product(to.sum(), rows.t(), gradient);
 }
 
 /// The gradient of x.
@@ -134,21 +119,22 @@ at::Tensor run_backward(const at::Tensor& x, const Parameters& p, const SegmentA
   const NormWeights norm2(p[kNorm2], p[kShift2], eps);
   at::Tensor of_middle;
   {
-    at::Tensor of_up = at::mm(of_output, widened(p[kDown]).t());
+    at::Tensor of_up = product(of_output, widened(p[kDown]).t());
     add_columns(of_output, to[kDownBias].sum());
-    add_product(to[kDown], gelu_backward(kept.up, in_type(p[kUpBias]), of_up, to[kUpBias].sum()), of_output);
+    add_to_matrix(to[kDown], gelu_backward(kept.up, in_type(p[kUpBias]), of_up, to[kUpBias].sum()),
+                  of_output);
     const NormResult second = normalise(kept.middle, norm2);
-    add_product(to[kUp], second.normed, of_up);
-    of_middle = norm_backward(kept.middle, second.moments, norm2, at::mm(of_up, widened(p[kUp]).t()),
+    add_to_matrix(to[kUp], second.normed, of_up);
+    of_middle = norm_backward(kept.middle, second.moments, norm2, product(of_up, widened(p[kUp]).t()),
                               of_output, {to[kNorm2].sum(), to[kShift2].sum(), to[kProjectionBias].sum()});
   }
-  add_product(to[kProjection], kept.attended.output, of_middle);
+  add_to_matrix(to[kProjection], kept.attended.output, of_middle);
   const at::Tensor of_qkv = attention.backward(kept.qkv, in_type(p[kQkvBias]), kept.attended,
-                                               at::mm(of_middle, widened(p[kProjection]).t()));
+                                               product(of_middle, widened(p[kProjection]).t()));
   add_columns(of_qkv, to[kQkvBias].sum());
   const NormResult first = normalise(x, norm1);
-  add_product(to[kQkv], first.normed, of_qkv);
-  return norm_backward(x, first.moments, norm1, at::mm(of_qkv, widened(p[kQkv]).t()), of_middle,
+  add_to_matrix(to[kQkv], first.normed, of_qkv);
+  return norm_backward(x, first.moments, norm1, product(of_qkv, widened(p[kQkv]).t()), of_middle,
                        {to[kNorm1].sum(), to[kShift1].sum(), {}});
 }
 

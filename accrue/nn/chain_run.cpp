@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of a chain's micro-step.
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "accrue/memory/allocator.h"
 #include "accrue/nn/chain_step.h"
 #include "accrue/nn/kernels.h"
+#include "accrue/nn/products.h"
 #include "accrue/nn/row_losses.h"
 #include "accrue/nn/rows.h"
 #include "accrue/nn/small_products.h"
@@ -127,8 +126,7 @@ void ChainStep::forward(const Inputs& inputs, const ChainBuild& build) {
       multiply_rows<Real>({build.rows, layer.in, layer.out}, x, layer.weight.const_data_ptr<Real>(),
                           layer.activation ? nullptr : bias, value);
     } else {
-      at::Tensor to = build.value_tensors[l];
-      at::mm_out(to, l == 0 ? inputs.x : build.value_tensors[l - 1], layer.weight.t());
+      put_product(build.value_tensors[l], l == 0 ? inputs.x : build.value_tensors[l - 1], layer.weight.t());
     }
     if (layer.activation || (bias != nullptr && !small)) {
       Real* const slope = build.slopes[l] >= 0 ? memory + build.slopes[l] : nullptr;
@@ -189,8 +187,8 @@ void ChainStep::backward(const Inputs& inputs, const ChainBuild& build) {
       const auto* const x = l == 0 ? static_cast<const Real*>(inputs.x_at) : memory + build.values[l - 1];
       add_weight_gradient<Real>(shape, gradient, x, layer.weight_sum.mutable_data_ptr<Real>());
     } else if (layer.weight_sum.defined()) {
-      at::Tensor sum = layer.weight_sum;
-      sum.addmm_(build.value_tensors[l].t(), l == 0 ? inputs.x : build.value_tensors[l - 1]);
+      add_product(layer.weight_sum, build.value_tensors[l].t(),
+                  l == 0 ? inputs.x : build.value_tensors[l - 1]);
     }
     if (!layer.passes_on) return;
     // The input is needed no more: its gradient takes its place.
@@ -198,8 +196,7 @@ void ChainStep::backward(const Inputs& inputs, const ChainBuild& build) {
       gradient_of_rows<Real>(shape, gradient, layer.weight.const_data_ptr<Real>(),
                              memory + build.values[l - 1]);
     } else {
-      at::Tensor to = build.value_tensors[l - 1];
-      at::mm_out(to, build.value_tensors[l], layer.weight);
+      put_product(build.value_tensors[l - 1], build.value_tensors[l], layer.weight);
     }
   }
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/nn/convolution_columns.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "accrue/nn/channels_last.h"
+#include "accrue/nn/products.h"
+#include "accrue/nn/quads.h"
+#include "accrue/nn/row_passes.h"
 #include "accrue/nn/rows.h"
 
 namespace accrue::nn {
@@ -59,13 +62,38 @@ void for_users(const ConvolutionShape& shape, int64_t pixel, const Visit& visit)
   }
 }
 
+/// The numbers of one output pixel of a 3x3 kernel, [channels, 9], from its nine pixels: four channels and
+/// four taps at once.
+void fill_nine(const std::array<const float*, 9>& taps, int64_t channels, float* to) {
+  constexpr int64_t kTaps = 9;
+  for (int64_t c = 0; c < channels; c += 4, to += 4 * kTaps) {
+    for (size_t tap = 0; tap < 8; tap += 4) {
+      const Quad four[4] = {quad(taps[tap] + c), quad(taps[tap + 1] + c), quad(taps[tap + 2] + c),
+                            quad(taps[tap + 3] + c)};
+      transpose(four, to + tap, kTaps);
+    }
+    for (int64_t k = 0; k < 4; ++k) to[k * kTaps + 8] = taps[8][c + k];
+  }
+}
+
 template <class Real>
 void fill_columns(const ConvolutionShape& shape, const Real* images, int64_t samples, Real* rows) {
   const int64_t channels = shape.channels, taps = shape.taps(), length = shape.columns();
+  const std::vector<Real> outside(static_cast<size_t>(channels));
   for_rows(samples * shape.pixels(), length, [&](int64_t begin, int64_t end, int64_t) {
     for (int64_t row = begin; row < end; ++row) {
       const Real* const image = images + row / shape.pixels() * shape.height * shape.width * channels;
       Real* const to = rows + row * length;
+      if constexpr (sizeof(Real) == sizeof(float)) {
+        if (taps == 9 && channels % 4 == 0) {
+          std::array<const float*, 9> nine{};
+          for_taps(shape, row % shape.pixels(), [&](int64_t tap, int64_t pixel) {
+            nine[static_cast<size_t>(tap)] = pixel < 0 ? outside.data() : image + pixel * channels;
+          });
+          fill_nine(nine, channels, to);
+          continue;
+        }
+      }
       for_taps(shape, row % shape.pixels(), [&](int64_t tap, int64_t pixel) {
         const Real* const from = image + pixel * channels;
         if (pixel < 0) {
@@ -141,8 +169,9 @@ at::Tensor convolve_by_columns(const ConvolutionShape& shape, const at::Tensor& 
   at::Tensor memory;
   for_image_chunks(shape, [&](int64_t first, int64_t samples) {
     const at::Tensor rows = chunk_rows(shape, x, first, samples, memory);
-    at::Tensor part = result_rows.narrow(0, first * shape.pixels(), samples * shape.pixels());
-    bias.defined() ? at::addmm_out(part, bias, rows, factor) : at::mm_out(part, rows, factor);
+    const at::Tensor part = result_rows.narrow(0, first * shape.pixels(), samples * shape.pixels());
+    put_product(part, rows, factor);
+    if (bias.defined()) add_to_rows(part, bias.contiguous());
   });
   return result;
 }
@@ -153,16 +182,15 @@ at::Tensor image_gradient_by_columns(const ConvolutionShape& shape, const at::Te
                                   of_out.options().memory_format(kChannelsLast));
   const at::Tensor given = pixel_rows(of_out);
   if (shape.is_pointwise()) {
-    at::Tensor rows = pixel_rows(gradient);
-    at::mm_out(rows, given, kernels_as_matrix(weight));
+    put_product(pixel_rows(gradient), given, kernels_as_matrix(weight));
     return gradient;
   }
   at::Tensor memory;
   for_image_chunks(shape, [&](int64_t first, int64_t samples) {
     const int64_t count = samples * shape.pixels();
     if (!memory.defined()) memory = at::empty({count, shape.columns()}, of_out.options());
-    at::Tensor rows = memory.narrow(0, 0, count);
-    at::mm_out(rows, given.narrow(0, first * shape.pixels(), count), kernels_as_matrix(weight));
+    const at::Tensor rows = memory.narrow(0, 0, count);
+    put_product(rows, given.narrow(0, first * shape.pixels(), count), kernels_as_matrix(weight));
     in_type_of(rows, [&]<class Real>() {
       const int64_t length = shape.height * shape.width * shape.channels;
       add_rows_up(shape, rows.const_data_ptr<Real>(), samples,
@@ -175,11 +203,11 @@ at::Tensor image_gradient_by_columns(const ConvolutionShape& shape, const at::Te
 void add_weight_gradient(const ConvolutionShape& shape, const at::Tensor& x, const at::Tensor& of_out,
                          const at::Tensor& sum) {
   const at::Tensor given = pixel_rows(of_out);
-  at::Tensor matrix = kernels_as_matrix(sum);
+  const at::Tensor matrix = kernels_as_matrix(sum);
   at::Tensor memory;
   for_image_chunks(shape, [&](int64_t first, int64_t samples) {
     const at::Tensor rows = chunk_rows(shape, x, first, samples, memory);
-    matrix.addmm_(given.narrow(0, first * shape.pixels(), samples * shape.pixels()).t(), rows);
+    add_product(matrix, given.narrow(0, first * shape.pixels(), samples * shape.pixels()).t(), rows);
   });
 }
 

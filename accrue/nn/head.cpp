@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/nn/head.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -21,6 +19,7 @@
 #include "accrue/nn/functions.h"
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/parameter_gradient.h"
+#include "accrue/nn/products.h"
 #include "accrue/nn/rows.h"
 #include "accrue/nn/shapes.h"
 
@@ -53,8 +52,7 @@ class Chunk {
         rows_(rows),
         storage_(at::empty({head.classes(), rows + kPadding}, head.x.options())),
         scales_(at::empty({rows}, head.x.options())) {
-    at::Tensor out = logits();
-    at::mm_out(out, head.weight, head.x.narrow(0, first, rows).t());
+    put_product(logits(), head.weight, head.x.narrow(0, first, rows).t());
   }
 
   /// The loss of the rows; with a gradient the logits become it.
@@ -64,16 +62,15 @@ class Chunk {
 
   /// `seed` times the gradient of the rows [rows, width].
   void put_gradient(const at::Tensor& of_x, double seed) const {
-    at::Tensor out = of_x.narrow(0, first_, rows_);
-    at::mm_out(out, logits().t(), head_.weight);
+    const at::Tensor out = of_x.narrow(0, first_, rows_);
+    put_product(out, logits().t(), head_.weight);
     scale(out, out, seed);
   }
   /// Adds `seed` times the gradient of the weight.
   void add_gradient(const at::Tensor& of_weight, double seed) const {
     const at::Tensor scaled = at::empty({rows_, head_.x.size(1)}, head_.x.options());
     scale(head_.x.narrow(0, first_, rows_), scaled, seed);
-    at::Tensor sum = of_weight;
-    sum.addmm_(logits(), scaled);
+    add_product(of_weight, logits(), scaled);
   }
 
  private:

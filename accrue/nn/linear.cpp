@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ops/_unsafe_view.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/tanh.h>
@@ -16,6 +14,7 @@
 #include "accrue/nn/functions.h"
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/parameter_gradient.h"
+#include "accrue/nn/products.h"
 #include "accrue/nn/row_passes.h"
 #include "accrue/nn/rows.h"
 #include "accrue/nn/shapes.h"
@@ -47,8 +46,11 @@ at::Tensor compute(const at::Tensor& rows, const at::Tensor& weight, const at::T
                    const LinearForm& form, at::Tensor* slope) {
   const at::Tensor factor = matrix(weight, form);
   const at::Tensor shift = as_computed(bias, weight);
-  if (!form.activation) return shift.defined() ? at::addmm(shift, rows, factor) : at::mm(rows, factor);
-  const at::Tensor out = at::mm(rows, factor);
+  const at::Tensor out = product(rows, factor);
+  if (!form.activation) {
+    if (shift.defined()) add_to_rows(out, shift.contiguous());
+    return out;
+  }
   if (slope != nullptr) *slope = at::empty_like(out);
   activate_rows(*form.activation, out, shift.defined() ? shift.contiguous() : shift, out,
                 slope != nullptr ? *slope : at::Tensor());
@@ -108,12 +110,12 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const at::Tensor of_rows = of_output[0].reshape({rows.size(0), -1}).contiguous();
     const at::Tensor of_product = before_activation(of_rows, saved[3], of_bias.sum());
     if (of_weight.is_wanted()) {
-      at::Tensor sum = of_weight.sum();
-      form.transposed ? sum.addmm_(rows.t(), of_product) : sum.addmm_(of_product.t(), rows);
+      form.transposed ? add_product(of_weight.sum(), rows.t(), of_product)
+                      : add_product(of_weight.sum(), of_product.t(), rows);
     }
     if (context->needs_input_grad(0)) {
       gradients[0] =
-          at::mm(of_product, matrix(weight, form).t()).view(context->saved_data["sizes"].toIntVector());
+          product(of_product, matrix(weight, form).t()).view(context->saved_data["sizes"].toIntVector());
     }
     gradients[1] = of_weight.result();
     gradients[2] = of_bias.result();

@@ -23,6 +23,19 @@ void activate_rows(Activation activation, const at::Tensor& x, const at::Tensor&
   });
 }
 
+void add_to_rows(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& addend) {
+  in_type_of(rows, [&]<class Real>() {
+    const int64_t width = rows.size(1);
+    Real* const to = mutable_data<Real>(rows);
+    const Real* const beside = const_data<Real>(addend);
+    const Real* const shift = const_data<Real>(bias);
+    for_rows(rows.size(0), width, [&](int64_t begin, int64_t end, int64_t) {
+      const int64_t at = begin * width;
+      layer_kernels<Real>().add(end - begin, width, to + at, at_offset(beside, at), shift, to + at);
+    });
+  });
+}
+
 void add_columns(const at::Tensor& rows, const at::Tensor& sums) {
   if (!sums.defined()) return;
   in_type_of(rows, [&]<class Real>() {

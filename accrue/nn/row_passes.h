@@ -13,6 +13,10 @@ namespace accrue::nn {
 void activate_rows(Activation activation, const at::Tensor& x, const at::Tensor& bias,
                    const at::Tensor& value, const at::Tensor& slope = {});
 
+/// rows [n, width] += bias [width] + addend [n, width]; either may be undefined. All contiguous in one
+/// compute type.
+void add_to_rows(const at::Tensor& rows, const at::Tensor& bias, const at::Tensor& addend = {});
+
 /// Adds the columns' sums of rows [n, width] to `sums` [width]; does nothing where that is undefined.
 void add_columns(const at::Tensor& rows, const at::Tensor& sums);
 

@@ -19,10 +19,15 @@ using Json = nlohmann::json;
 using Column = std::vector<long double>;
 
 constexpr size_t kMostPoints = 64;
-// A column within this share of the others' span tells nothing that they do not.
-constexpr long double kDependent = 1e-9L;
-// Relative differences of this size are rounding.
-constexpr long double kRounding = 1e-12L;
+// A column within this share of the others' span tells nothing that they do not: features are whole numbers,
+// exact in double, and long double keeps 19 digits of them.
+constexpr long double kDependent = 1e-14L;
+// A term more has to lessen the sum of squares by this share.
+constexpr long double kBetter = 1e-9L;
+// Relative differences of this size are rounding: a value is a double, made of few sums.
+constexpr long double kRounding = 1e-15L;
+// Rounding times this, over at most 64 points, stays below 1e-8.
+constexpr long double kFarthest = 1e6L;
 
 std::array<double, 4> features(const GroupSize& size) {
   return {1, size.samples, size.total, size.squares};
@@ -41,10 +46,11 @@ void subtract(Column& from, long double times, const Column& column) {
 /// Orthonormal columns of a matrix and the triangle that leads back to them.
 struct Basis {
   std::vector<Column> columns;
+  std::vector<size_t> kept;  // which of those that were tried
   std::array<std::array<long double, 4>, 4> triangle = {};
 
   /// False, and nothing changed, for a column that depends on those there.
-  bool add(Column column) {
+  bool add(Column column, size_t index) {
     const long double whole = std::sqrt(dot(column, column));
     const size_t place = columns.size();
     std::array<long double, 4> shares = {};
@@ -59,9 +65,24 @@ struct Basis {
     if (!(left > kDependent * whole)) return false;
     for (long double& value : column) value /= left;
     columns.push_back(std::move(column));
+    kept.push_back(index);
     for (size_t i = 0; i < place; ++i) triangle[i][place] = shares[i];
     triangle[place][place] = left;
     return true;
+  }
+
+  /// How many times the rounding of the rows a prediction for `row` carries: the length of the shortest
+  /// combination of them that makes it (the root of its leverage; Hoaglin and Welsch 1978).
+  long double reach(const std::array<long double, 4>& row) const {
+    std::array<long double, 4> shares = {};
+    long double sum = 0;
+    for (size_t j = 0; j < kept.size(); ++j) {
+      shares[j] = row[kept[j]];
+      for (size_t i = 0; i < j; ++i) shares[j] -= triangle[i][j] * shares[i];
+      shares[j] /= triangle[j][j];
+      sum += shares[j] * shares[j];
+    }
+    return std::sqrt(sum);
   }
 };
 
@@ -75,7 +96,7 @@ std::optional<Fit> fit_subset(const std::array<Column, 4>& matrix, Column target
                               std::span<const size_t> subset) {
   Basis basis;
   for (const size_t column : subset)
-    if (!basis.add(matrix[column])) return std::nullopt;
+    if (!basis.add(matrix[column], column)) return std::nullopt;
   std::array<long double, 4> solved = {};
   for (size_t i = 0; i < subset.size(); ++i) {
     solved[i] = dot(basis.columns[i], target);
@@ -105,29 +126,52 @@ const std::vector<std::vector<size_t>>& subsets() {
 
 }  // namespace
 
-void CostModel::fit() {
+struct CostModel::Rows {
+  std::array<Column, 4> matrix;
+  Column target;
+  long double smallest = 1;
+
+  long double scale(double value) const noexcept { return value > 0 ? value : smallest; }
+  Basis basis() const {
+    Basis basis;
+    for (size_t i = 0; i < matrix.size(); ++i) basis.add(matrix[i], i);
+    return basis;
+  }
+};
+
+CostModel::Rows CostModel::rows() const {
   // A relative difference needs a scale where 0 was measured.
   double smallest = 0;
   for (const Point& point : points_)
     if (point.value > 0 && (smallest == 0 || point.value < smallest)) smallest = point.value;
-  std::array<Column, 4> matrix;
-  Column target;
+  Rows rows;
+  if (smallest > 0) rows.smallest = smallest;
   for (const Point& point : points_) {
-    const long double scale = point.value > 0 ? point.value : smallest > 0 ? smallest : 1;
+    const long double scale = rows.scale(point.value);
     const std::array<double, 4> row = features(point.size);
-    for (size_t i = 0; i < row.size(); ++i) matrix[i].push_back(row[i] / scale);
-    target.push_back(point.value / scale);
+    for (size_t i = 0; i < row.size(); ++i) rows.matrix[i].push_back(row[i] / scale);
+    rows.target.push_back(point.value / scale);
   }
-  Basis basis;
-  for (const Column& column : matrix) basis.add(column);
-  rank_ = static_cast<int>(basis.columns.size());
+  return rows;
+}
+
+bool CostModel::is_within_reach(const GroupSize& size, double value) const {
+  const Rows all = rows();
+  std::array<long double, 4> row = {};
+  for (size_t i = 0; i < row.size(); ++i) row[i] = features(size)[i] / all.scale(value);
+  return all.basis().reach(row) <= kFarthest;
+}
+
+void CostModel::fit() {
+  const Rows all = rows();
+  rank_ = static_cast<int>(all.basis().columns.size());
   is_line_ = points_.size() > 1 && std::all_of(points_.begin(), points_.end(),
                                                [this](const Point& point) { return is_on_line(point.size); });
   const long double rounding = static_cast<long double>(points_.size()) * kRounding * kRounding;
-  Fit best{.coefficients = {}, .residual = dot(target, target)};
+  Fit best{.coefficients = {}, .residual = dot(all.target, all.target)};
   for (const std::vector<size_t>& subset : subsets()) {
-    const std::optional<Fit> fit = fit_subset(matrix, target, subset);
-    if (fit && fit->residual < best.residual * (1 - kDependent) - rounding) best = *fit;
+    const std::optional<Fit> fit = fit_subset(all.matrix, all.target, subset);
+    if (fit && fit->residual < best.residual * (1 - kBetter) - rounding) best = *fit;
   }
   coefficients_ = best.coefficients;
 }
@@ -140,15 +184,18 @@ void CostModel::add(const GroupSize& size, double value) {
       std::find_if(points_.begin(), points_.end(), [&](const Point& point) { return point.size == size; });
   double kept = value;
   bool is_news = true;
+  bool is_told = known > 0;
   if (before != points_.end()) {
     kept = keep_smallest_ ? std::min(value, before->value) : std::max(value, before->value);
     is_news = kept != before->value;
     points_.erase(before);
+  } else if (known > 0) {
+    is_told = is_within_reach(size, value);
   }
   points_.push_back({size, kept});
   if (points_.size() > kMostPoints) points_.pop_front();
   if (is_news) fit();
-  if (known == 0 || rank_ > known || value == 0) return;
+  if (!is_told || rank_ > known || value == 0) return;
   const double error = std::abs(predicted - value) / value;
   largest_error_ = std::max(largest_error_, error);
   sum_errors_ += error;

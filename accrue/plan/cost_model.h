@@ -30,7 +30,8 @@ class CostModel {
   double predict(const GroupSize& size) const noexcept;
   /// |predicted - measured| / measured of the values above 0 that were predicted before they were added, the
   /// largest and the mean; 0 without any. Predicted is a size whose features are sums of multiples of those
-  /// measured before: of samples of one size the third distinct group, of others as a rule the fifth.
+  /// measured before (of at most a million times them, beyond which their rounding would show): of samples of
+  /// one size the third distinct group, of others as a rule the fifth.
   double largest_error() const noexcept { return largest_error_; }
   double mean_error() const noexcept {
     return num_errors_ == 0 ? 0 : sum_errors_ / static_cast<double>(num_errors_);
@@ -48,6 +49,9 @@ class CostModel {
     GroupSize size;
     double value = 0;
   };
+  struct Rows;
+  Rows rows() const;
+  bool is_within_reach(const GroupSize& size, double value) const;
   void fit();
   bool is_on_line(const GroupSize& size) const noexcept;
   double between(double samples) const noexcept;

@@ -25,8 +25,10 @@ constexpr double kGiga = 1e9;
 /// [rows x inner] x [inner x columns] over and over.
 class Product {
  public:
-  Product(int64_t rows, int64_t inner, int64_t columns, at::ScalarType type)
-      : left_(filled(rows, inner, type)),
+  Product(const MeasureSpeedOptions& options, int64_t rows, int64_t inner, int64_t columns,
+          at::ScalarType type)
+      : multiply_(options.product),
+        left_(filled(rows, inner, type)),
         right_(filled(inner, columns, type)),
         out_(at::empty({rows, columns}, at::TensorOptions(type))),
         operations_(2.0 * static_cast<double>(rows) * static_cast<double>(inner) *
@@ -48,8 +50,9 @@ class Product {
   static at::Tensor filled(int64_t rows, int64_t columns, at::ScalarType type) {
     return at::linspace(-1, 1, rows * columns, at::TensorOptions(at::kFloat)).view({rows, columns}).to(type);
   }
-  void run() { at::mm_out(out_, left_, right_); }
+  void run() { multiply_ ? multiply_(out_, left_, right_) : void(at::mm_out(out_, left_, right_)); }
 
+  std::function<void(const at::Tensor&, const at::Tensor&, const at::Tensor&)> multiply_;
   at::Tensor left_, right_, out_;
   double operations_;
 };
@@ -74,10 +77,10 @@ Speed measure_speed(const MeasureSpeedOptions& options) {
   const FreshMemory memory(stream_bytes(), Pages::huge);
   const size_t fresh_bytes = std::min(memory.size(), size_t{32} << 20);
   stream_burst(memory, threads);  // its pages come with the first pass
-  Product square(512, 512, 512, at::kFloat);
-  Product wide(256, 256, 8192, at::kFloat);
-  Product small(256, 256, 256, at::kFloat);
-  Product small_bf16(256, 256, 256, at::kBFloat16);
+  Product square(options, 512, 512, 512, at::kFloat);
+  Product wide(options, 256, 256, 8192, at::kFloat);
+  Product small(options, 256, 256, 256, at::kFloat);
+  Product small_bf16(options, 256, 256, 256, at::kBFloat16);
   Speed best;
   const Stopwatch watch;
   for (int round = 0; round < options.rounds || watch.seconds() < options.seconds; ++round) {

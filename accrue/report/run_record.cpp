@@ -89,6 +89,7 @@ Json json_of(const RunRecord::Environment& environment) {
           {"device", known(environment.device)},
           {"processor", known(environment.processor)},
           {"kernels", known(environment.kernels)},
+          {"products", known(environment.products)},
           {"threads", environment.threads > 0 ? Json(environment.threads) : Json()}};
 }
 

@@ -29,6 +29,7 @@ struct RunRecord {
   };
   struct Environment {
     std::string accrue = {}, torch = {}, compiler = {}, device = {}, processor = {}, kernels = {};
+    std::string products = {};  ///< whose products of matrices the layers take
     int threads = 0;
   };
   struct Performance {

@@ -91,7 +91,12 @@ double tolerance_of(at::ScalarType type) {
   return type == at::kDouble ? 1e-14 : 3e-6;
 }
 
-TEST(ChainStep, EqualsAutogradForEveryActivationLossAndType) {
+/// Without a graph whatever ACCRUE_NN says.
+class ChainStepTest : public testing::Test {
+  const PlainScope fast_{false};
+};
+
+TEST_F(ChainStepTest, EqualsAutogradForEveryActivationLossAndType) {
   test::seed(1);
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     for (const Activation activation : kActivations) {
@@ -111,7 +116,7 @@ TEST(ChainStep, EqualsAutogradForEveryActivationLossAndType) {
   }
 }
 
-TEST(ChainStep, EqualsAutogradAtAnySize) {
+TEST_F(ChainStepTest, EqualsAutogradAtAnySize) {
   test::seed(2);
   struct Case {
     int64_t inputs;
@@ -142,7 +147,7 @@ TEST(ChainStep, EqualsAutogradAtAnySize) {
   }
 }
 
-TEST(ChainStep, FrozenLayersGetNothingAndTheOthersAll) {
+TEST_F(ChainStepTest, FrozenLayersGetNothingAndTheOthersAll) {
   test::seed(3);
   const std::vector<LayerSpec> specs = {{6, Activation::gelu}, {5, Activation::tanh}, {3}};
   const Batch batch = numbers_batch(7, 4, 3, at::kDouble);
@@ -157,7 +162,7 @@ TEST(ChainStep, FrozenLayersGetNothingAndTheOthersAll) {
   }
 }
 
-TEST(ChainStep, AWeightThatStandsTwiceGetsBothGradients) {
+TEST_F(ChainStepTest, AWeightThatStandsTwiceGetsBothGradients) {
   test::seed(4);
   for (const int64_t width : {6, 70}) {
     std::vector<ChainLayer> layers =
@@ -171,7 +176,7 @@ TEST(ChainStep, AWeightThatStandsTwiceGetsBothGradients) {
   }
 }
 
-TEST(ChainStep, FieldsOfAnyShapeAndTypeAreLaidSideBySide) {
+TEST_F(ChainStepTest, FieldsOfAnyShapeAndTypeAreLaidSideBySide) {
   test::seed(5);
   const Model model = test::chain_model(test::random_layers(11, {{3}}), {"image", "age"});
   const Batch batch({{"image", at::randint(0, 255, {6, 2, 5}, at::kByte)},
@@ -185,7 +190,7 @@ TEST(ChainStep, FieldsOfAnyShapeAndTypeAreLaidSideBySide) {
   expect_same(one, mse_loss(), parts, {1, 5}, 1e-14);
 }
 
-TEST(ChainStep, IgnoredTargetsCountNothingAndABatchOfThemAddsNothing) {
+TEST_F(ChainStepTest, IgnoredTargetsCountNothingAndABatchOfThemAddsNothing) {
   test::seed(6);
   const Model model = test::chain_model(test::random_layers(4, {{5, Activation::relu}, {3}}));
   Batch batch = classes_batch(8, 4, 3, at::kDouble);
@@ -203,7 +208,7 @@ TEST(ChainStep, IgnoredTargetsCountNothingAndABatchOfThemAddsNothing) {
   EXPECT_EQ(gradients.flats()[0].abs().max().item<double>(), 0);
 }
 
-TEST(ChainStep, ATargetThatIsNoClassIsRefusedByItsRow) {
+TEST_F(ChainStepTest, ATargetThatIsNoClassIsRefusedByItsRow) {
   const Model model = test::chain_model(test::random_layers(4, {{3}}));
   for (const int64_t wrong : {-1, 3}) {
     Batch batch = classes_batch(8, 4, 3, at::kDouble);
@@ -226,7 +231,7 @@ TEST(ChainStep, ATargetThatIsNoClassIsRefusedByItsRow) {
   }
 }
 
-TEST(ChainStep, BuildsAreCountedByRowsAndKeptBetweenWindows) {
+TEST_F(ChainStepTest, BuildsAreCountedByRowsAndKeptBetweenWindows) {
   test::seed(7);
   const Model model = test::chain_model(test::random_layers(6, {{100, Activation::tanh}, {2}}));
   const Batch batch = numbers_batch(50, 6, 2, at::kDouble);
@@ -252,7 +257,7 @@ TEST(ChainStep, BuildsAreCountedByRowsAndKeptBetweenWindows) {
   EXPECT_GT(seconds.backward, 0);
 }
 
-TEST(ChainStep, GivesLargeMemoryBackAndKeepsSmall) {
+TEST_F(ChainStepTest, GivesLargeMemoryBackAndKeepsSmall) {
   const Model model = test::chain_model(test::random_layers(4, {{300, Activation::tanh}, {2}}));
   const Batch batch = numbers_batch(200, 4, 2, at::kDouble);
   GradientBuffer gradients(model);
@@ -269,7 +274,7 @@ TEST(ChainStep, GivesLargeMemoryBackAndKeepsSmall) {
 }
 
 /// One small model that fits, for what must not.
-class ChainFit : public testing::Test {
+class ChainFit : public ChainStepTest {
  protected:
   bool fits(const Batch& of, const WindowOptions& options = {}) {
     const auto step = ChainStep::make(model, loss, gradients);

@@ -48,6 +48,7 @@ TEST(FastConvolution, IsThePlainOne) {
 }
 
 TEST(FastConvolution, GivesChannelsLastWithAndWithoutAGraph) {
+  const PlainScope fast(false);
   for (const Convolution& c : kConvolutions) {
     for (const auto type : {at::kFloat, at::kDouble}) {
       const Inputs in = test::leaves({numbers(c.x), numbers(c.weight, 1)}, type);
@@ -200,6 +201,7 @@ TEST(FastImages, GradientsGoIntoTheBuffer) {
 }
 
 TEST(FastImages, SecondDerivativesAreRefused) {
+  const PlainScope fast(false);
   const Inputs in = block_inputs(at::kDouble);
   const auto ask = [&](const at::Tensor& output) {
     torch::autograd::grad({test::weighed(output)}, {in[0]}, {}, std::nullopt, /*create_graph=*/true);

@@ -6,4 +6,5 @@ accrue_test(nn TORCH
   fast_test.cpp
   functions_test.cpp
   images_test.cpp
+  products_test.cpp
   recompute_test.cpp)

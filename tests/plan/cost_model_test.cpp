@@ -39,7 +39,8 @@ GroupSize alike(int64_t count, int64_t size) {
 }
 
 // The fit is made of at most 64 rows of 4 numbers in long double; what is left is the rounding of the
-// measured values to double (1e-16) times the condition of sizes between 1 and 600, which is below 1e6.
+// measured values to double (1e-16) times the condition of sizes between 1 and 600,
+// and what is farther from them than 1e6 times their rounding is not promised.
 constexpr double kExact = 1e-8;
 
 RC_GTEST_PROP(CostModelProperty, PredictsWhatItsOwnFormulaMakes, ()) {

@@ -131,13 +131,21 @@ class Commands(ProgramTest):
 
     def test_doctor_says_what_the_machine_has(self):
         report = strict(self.accrue("doctor", "--json", "--no-speed")[0])
-        for key in ("accrue", "libtorch", "blas", "kernels", "threads", "threads_origin", "memory_total_bytes"):
+        for key in ("accrue", "libtorch", "blas", "kernels", "products", "threads", "threads_origin", "memory_total_bytes"):
             self.assertTrue(report[key], key)
         self.assertIsInstance(report["warnings"], list)
         self.assertNotIn("speed", report)
         text, _ = self.accrue("doctor", "--no-speed")
         self.assertIn("LibTorch", text)
         self.assertNotIn("GFLOP/s", text)
+
+    def test_products_are_by_the_library_that_is_asked_for(self):
+        said = lambda **environment: strict(self.accrue("doctor", "--json", "--no-speed", **environment)[0])["products"]
+        self.assertEqual(said(ACCRUE_PRODUCTS="torch"), "LibTorch")
+        self.assertRegex(said(ACCRUE_PRODUCTS="openblas"), r"^OpenBLAS [0-9.]+ \([A-Za-z0-9]+\)$")
+        self.assertEqual(said(ACCRUE_PRODUCTS=""), said())
+        _, err = self.accrue("train", "run.yaml", ACCRUE_PRODUCTS="mkl", code=2)
+        self.assertIn('ACCRUE_PRODUCTS is "mkl"; needed "openblas", "torch"', err)
 
     def test_doctor_measures_the_machine(self):
         speed = strict(self.accrue("doctor", "--json")[0])["speed"]

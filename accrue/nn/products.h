@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices for the layers: by OpenBLAS where openblas() says so, else by LibTorch. All tensors are
+// matrices; one of the strides of a and b and the last of the result should be 1, else LibTorch multiplies.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+namespace accrue::nn {
+
+/// a [m, k] times b [k, n], contiguous.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b);
+/// out [m, n] = a b.
+void put_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
+/// sum [m, n] += a b, without a temporary of its size.
+void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);
+
+/// Whose products the layers take: an OpenBLAS by its name, or "LibTorch". Throws as openblas().
+std::string product_library();
+
+/// Rows and columns of the grid in which `threads` threads share a product [m, n]: of those that use all of
+/// them, the one whose parts read the least, m / rows + n / columns.
+struct ProductGrid {
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+ProductGrid product_grid(int64_t m, int64_t n, int64_t threads);
+
+}  // namespace accrue::nn
