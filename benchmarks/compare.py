@@ -112,6 +112,7 @@ class Benchmark:
 def add(figure, result, warm_up, needed):
     """One round's result to what a contender has so far."""
     seconds = result.pop("seconds")
+    result.pop("micro_seconds", None)
     work = [needed[(warm_up + number) % len(needed)] for number in range(len(seconds))]
     figure.setdefault("seconds", []).extend(seconds)
     figure.setdefault("medians", []).append(statistics.median(seconds))

@@ -73,6 +73,7 @@ def train(settings, workload, options, warm_up, updates, cache="off"):
     records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return {
         "seconds": [record["seconds"]["total"] for record in records[warm_up:]],
+        "micro_seconds": [record["seconds"]["forward"] + record["seconds"]["backward"] for record in records[warm_up:]],
         "first_loss": records[0]["loss"],
         "last_loss": records[-1]["loss"],
         "peak_bytes": peak,

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices by OpenBLAS. LibTorch's wheels multiply with MKL, which takes its generic kernels on
-// processors of other makers than Intel; there OpenBLAS has kernels of their own, which are faster and steadier.
+// processors of other makers than Intel; there OpenBLAS has kernels of their own, which are faster and
+// steadier.
 #pragma once
 
 #include <string>
 
 namespace accrue::nn {
 
-/// cblas_sgemm and cblas_dgemm: order, transpositions of a and b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc.
+/// cblas_sgemm and cblas_dgemm: order, transpositions of a and b, m, n, k, alpha, a, lda, b, ldb, beta, c,
+/// ldc.
 template <class Real>
 using Gemm = void (*)(int, int, int, int, int, int, Real, const Real*, int, const Real*, int, Real, Real*,
                       int);
@@ -29,8 +31,8 @@ struct OpenBlas {
 
 /// OpenBLAS where the layers' products take it, set to one thread a call; else null, and LibTorch multiplies.
 /// It is taken where it lies where the build found it and the processor is an x86 one not made by Intel;
-/// ACCRUE_PRODUCTS "openblas" or "torch" decides otherwise. Decided once. Throws ConfigError for another word,
-/// and for "openblas" where it cannot be loaded.
+/// ACCRUE_PRODUCTS "openblas" or "torch" decides otherwise. Decided once. Throws ConfigError for another
+/// word, and for "openblas" where it cannot be loaded.
 const OpenBlas* openblas();
 
 }  // namespace accrue::nn

@@ -93,8 +93,8 @@ bool multiplied_here(const at::Tensor& c, const at::Tensor& a, const at::Tensor&
 }  // namespace
 
 std::string product_library() {
-  const OpenBlas* const blas = openblas();
-  return blas == nullptr || is_plain() ? "LibTorch" : blas->name;
+  const OpenBlas* const blas = is_plain() ? nullptr : openblas();
+  return blas == nullptr ? "LibTorch" : blas->name;
 }
 
 ProductGrid product_grid(int64_t m, int64_t n, int64_t threads) {

@@ -42,7 +42,8 @@ struct Case {
 };
 
 TEST(Products, AreTorchsOnesHoweverTheMatricesLie) {
-  for (const Case& of : std::vector<Case>{{1, 1, 1}, {1, 7, 3}, {129, 65, 10}, {130, 300, 131}, {17, 900, 600}}) {
+  for (const Case& of :
+       std::vector<Case>{{1, 1, 1}, {1, 7, 3}, {129, 65, 10}, {130, 300, 131}, {17, 900, 600}}) {
     for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
       const at::Tensor a = test::numbers({of.m, of.k}, 0, type), b = test::numbers({of.k, of.n}, 1, type);
       const at::Tensor start = test::numbers({of.m, of.n}, 2, type);

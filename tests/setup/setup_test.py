@@ -13,28 +13,37 @@ import zipfile
 from pathlib import Path
 
 SETUP = Path(__file__).resolve().parent.parent.parent / "tools" / "setup"
+OPENBLAS = "0.3.34.481.3"
 PACKAGES = ("g++ make cmake ninja-build python3 ccache libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libgtest-dev "
             "libgmock-dev libjpeg-dev libpng-dev librapidcheck-dev zlib1g-dev").split()
 
 
-def make_wheel(folder, version="2.13.0+cpu", cuda="None"):
-    """A wheel named torch with the two lines that tools/setup reads."""
-    folder.mkdir(exist_ok=True)
-    info = f"torch-{version}.dist-info"
-    files = {
+def make_wheels(folder, version="2.13.0+cpu", cuda="None", openblas=True):
+    """One named torch with the two lines that tools/setup reads, and one of OpenBLAS."""
+    make_wheel(folder, "torch", version, {
         "torch/__init__.py": "",
         "torch/version.py": f"__version__ = '{version}'\ncuda: Optional[str] = {cuda}\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n",
+    })
+    if openblas:
+        make_wheel(folder, "scipy_openblas32", OPENBLAS, {"scipy_openblas32/__init__.py": ""})
+
+
+def make_wheel(folder, name, version, files):
+    folder.mkdir(exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    files = {
+        **files,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     record = ""
-    for name, text in files.items():
+    for path, text in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        record += f"{name},sha256={digest},{len(text.encode())}\n"
+        record += f"{path},sha256={digest},{len(text.encode())}\n"
     files[f"{info}/RECORD"] = record + f"{info}/RECORD,,\n"
-    with zipfile.ZipFile(folder / f"torch-{version}-py3-none-any.whl", "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
 
 
 class Setup(unittest.TestCase):
@@ -75,7 +84,7 @@ class Setup(unittest.TestCase):
         return run.returncode, run.stdout
 
     def test_installs_the_wheel_once_and_is_silent_after(self):
-        make_wheel(self.wheels)
+        make_wheels(self.wheels)
         code, output = self.setup()
         self.assertEqual(code, 0, output)
         self.assertIn("setup: making .venv\n", output)
@@ -85,8 +94,18 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.setup(), (0, ""))
         self.assertEqual(self.calls.read_text(), "")
 
+    def test_goes_on_without_openblas(self):
+        make_wheels(self.wheels, openblas=False)
+        code, output = self.setup()
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"setup: installing scipy-openblas32=={OPENBLAS}", output)
+        self.assertIn("the build goes on without, and LibTorch multiplies", output)
+        make_wheels(self.wheels)
+        self.assertEqual(self.setup()[0], 0)
+        self.assertEqual(self.setup(), (0, ""))
+
     def test_repairs_a_venv_that_does_not_run_or_is_half_installed(self):
-        make_wheel(self.wheels)
+        make_wheels(self.wheels)
         python = self.checkout / ".venv" / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.write_text("#!/nowhere/python\n")
@@ -102,13 +121,13 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.setup(), (0, ""))
 
     def test_answers_a_cuda_build_with_what_to_do(self):
-        make_wheel(self.wheels, version="2.13.0", cuda="'12.8'")
+        make_wheels(self.wheels, version="2.13.0", cuda="'12.8'")
         code, output = self.setup()
         self.assertEqual(code, 1)
         self.assertIn("pip's index gave a CUDA build of torch 2.13.0", output)
         self.assertIn("PIP_INDEX_URL=", output)
         shutil.rmtree(self.wheels)
-        make_wheel(self.wheels)
+        make_wheels(self.wheels)
         code, output = self.setup()
         self.assertEqual(code, 0, output)
 
