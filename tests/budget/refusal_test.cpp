@@ -10,6 +10,7 @@
 #include <set>
 
 #include "accrue/memory/allocator.h"
+#include "accrue/nn/plain.h"
 #include "accrue/train/refusal.h"
 #include "tests/budget/workloads.h"
 #include "tests/support/tensors.h"
@@ -107,6 +108,34 @@ TEST(Refusal, EveryAllocationOfAnUpdateMayFailGpt) {
 }
 TEST(Refusal, EveryAllocationOfAnUpdateMayFailGptInBf16) {
   fail_each_allocation(test::gpt_workload(at::kBFloat16), stride_of(3));
+}
+
+// Large enough that its memory is taken anew for each window, and its rows are dealt to threads.
+TEST(Refusal, EveryAllocationOfACompiledUpdateMayFail) {
+  const nn::PlainScope fast(false);
+  Workload work = test::mlp_workload(/*batch=*/600, /*width=*/128);
+  work.micro_batch = 256;
+  Trained trained(work);
+  SplitStep step(work.model, work.loss, trained.updater, options_of(work));
+  ASSERT_EQ(step(work.batch).mode, "compiled");
+  const std::vector<at::Tensor> before = trained.everything();
+  const OptimizerState state = trained.updater.state();
+  const int64_t count_before = memory::statistics().num_allocations;
+  const UpdateResult expected = step(work.batch);
+  const int64_t num_allocations = memory::statistics().num_allocations - count_before;
+  const std::vector<at::Tensor> after = trained.everything();
+  ASSERT_GT(num_allocations, 0);
+  for (int64_t k = 1; k <= num_allocations; ++k) {
+    trained.restore(before, state);
+    memory::fail_allocation(k);
+    const UpdateResult result = step(work.batch);
+    memory::fail_allocation(0);
+    EXPECT_EQ(result.retries, 1);
+    EXPECT_EQ(result.mode, "compiled");
+    EXPECT_EQ(result.loss, expected.loss);
+    const auto place = test::first_difference(trained.everything(), after);
+    ASSERT_FALSE(place.has_value()) << "tensor " << *place << " after allocation " << k;
+  }
 }
 
 TEST(Refusal, TwoHundredInARowLeaveLiveBytesFlat) {

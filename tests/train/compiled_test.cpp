@@ -52,7 +52,12 @@ Batch doubles(int64_t size) {
 const std::vector<OptimizerOptions> kRules = {Sgd{.lr = 0.1}, Sgd{.lr = 0.1, .momentum = 0.9},
                                               AdamW{.lr = 0.01, .weight_decay = 0.1}};
 
-TEST(CompiledSplitStep, UpdatesEveryParameterAsAutogradDoes) {
+/// Without a graph whatever ACCRUE_NN says.
+class CompiledSplitStep : public testing::Test {
+  const nn::PlainScope fast_{false};
+};
+
+TEST_F(CompiledSplitStep, UpdatesEveryParameterAsAutogradDoes) {
   test::seed(1);
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     for (const OptimizerOptions& optimizer : kRules) {
@@ -92,7 +97,7 @@ TEST(CompiledSplitStep, UpdatesEveryParameterAsAutogradDoes) {
   }
 }
 
-TEST(CompiledSplitStep, DoesNotDependOnTheSplit) {
+TEST_F(CompiledSplitStep, DoesNotDependOnTheSplit) {
   test::seed(2);
   const std::vector<ChainLayer> layers = two_layers();
   const Batch batch = doubles(12);
@@ -106,7 +111,7 @@ TEST(CompiledSplitStep, DoesNotDependOnTheSplit) {
   }
 }
 
-TEST(CompiledSplitStep, TakesAPlanWithAnOrder) {
+TEST_F(CompiledSplitStep, TakesAPlanWithAnOrder) {
   test::seed(3);
   const std::vector<ChainLayer> layers = two_layers();
   const Batch batch = doubles(5);
@@ -122,7 +127,7 @@ TEST(CompiledSplitStep, TakesAPlanWithAnOrder) {
   EXPECT_TRUE(test::close(compiled.parameters(), graph.parameters(), 1e-14));
 }
 
-TEST(CompiledSplitStep, ChangesPlansAndBatchSizesBetweenUpdates) {
+TEST_F(CompiledSplitStep, ChangesPlansAndBatchSizesBetweenUpdates) {
   ChainTraining training(two_layers());
   SplitStep step(training.model, mse_loss(), training.updater, {.micro_batch = 4});
   EXPECT_EQ(step(doubles(10)).micro_sizes, (std::vector<int64_t>{4, 4, 2}));
@@ -131,7 +136,7 @@ TEST(CompiledSplitStep, ChangesPlansAndBatchSizesBetweenUpdates) {
   EXPECT_EQ(step(doubles(10)).builds, 3);  // 4, 2, 3
 }
 
-TEST(CompiledSplitStep, GoesThroughAutogradWhereSomebodyLooksOn) {
+TEST_F(CompiledSplitStep, GoesThroughAutogradWhereSomebodyLooksOn) {
   ChainTraining training(two_layers());
   SplitStep step(training.model, mse_loss(), training.updater, {.micro_batch = 4});
   EXPECT_EQ(step(doubles(8)).mode, "compiled");
@@ -141,7 +146,7 @@ TEST(CompiledSplitStep, GoesThroughAutogradWhereSomebodyLooksOn) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST(CompiledSplitStep, GoesThroughAutogradWhereItIsToldTo) {
+TEST_F(CompiledSplitStep, GoesThroughAutogradWhereItIsToldTo) {
   ChainTraining training(two_layers());
   SplitStep step(training.model, mse_loss(), training.updater, {.micro_batch = 4});
   {
@@ -151,7 +156,7 @@ TEST(CompiledSplitStep, GoesThroughAutogradWhereItIsToldTo) {
   EXPECT_EQ(step(doubles(8)).mode, "compiled");
 }
 
-TEST(CompiledSplitStep, GoesThroughAutogradForOtherPolicies) {
+TEST_F(CompiledSplitStep, GoesThroughAutogradForOtherPolicies) {
   const std::vector<ChainLayer> layers = two_layers();
   const auto mode = [&](const UpdateOptions& options, Reduction reduction) {
     ChainTraining training(layers, at::kDouble, Sgd{.lr = 0.1}, options);
@@ -165,7 +170,7 @@ TEST(CompiledSplitStep, GoesThroughAutogradForOtherPolicies) {
   EXPECT_EQ(mode({}, Reduction::micro_mean), "autograd");
 }
 
-TEST(CompiledSplitStep, WhatIsNotFiniteStopsOrSkipsTheUpdate) {
+TEST_F(CompiledSplitStep, WhatIsNotFiniteStopsOrSkipsTheUpdate) {
   test::seed(4);
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
@@ -190,7 +195,7 @@ TEST(CompiledSplitStep, WhatIsNotFiniteStopsOrSkipsTheUpdate) {
   }
 }
 
-TEST(CompiledSplitStep, ABadTargetLeavesEverythingAsItWas) {
+TEST_F(CompiledSplitStep, ABadTargetLeavesEverythingAsItWas) {
   test::seed(5);
   ChainTraining training(two_layers(), at::kDouble, AdamW{});
   const at::Tensor before = training.parameters().clone();
@@ -205,7 +210,7 @@ TEST(CompiledSplitStep, ABadTargetLeavesEverythingAsItWas) {
   EXPECT_TRUE(step(classes(8)).applied);
 }
 
-TEST(CompiledSplitStep, ACallbackSeesEveryMicroStepAndItsExceptionCostsNothing) {
+TEST_F(CompiledSplitStep, ACallbackSeesEveryMicroStepAndItsExceptionCostsNothing) {
   test::seed(6);
   ChainTraining training(two_layers());
   const at::Tensor before = training.parameters().clone();
@@ -236,7 +241,7 @@ TEST(CompiledSplitStep, ACallbackSeesEveryMicroStepAndItsExceptionCostsNothing) 
   EXPECT_GT(events[2].cost.seconds, 0);
 }
 
-TEST(CompiledSplitStep, AHookFromACallbackIsNotPassedOver) {
+TEST_F(CompiledSplitStep, AHookFromACallbackIsNotPassedOver) {
   test::seed(7);
   const std::vector<ChainLayer> layers = two_layers();
   ChainTraining training(layers);
@@ -254,7 +259,7 @@ TEST(CompiledSplitStep, AHookFromACallbackIsNotPassedOver) {
   EXPECT_TRUE(test::close(training.parameters(), graph.parameters(), 1e-14));
 }
 
-TEST(CompiledSplitStep, SomebodyElsesWritesAreFound) {
+TEST_F(CompiledSplitStep, SomebodyElsesWritesAreFound) {
   ChainTraining training(two_layers());
   SplitStep writing(training.model, mse_loss(), training.updater,
                     {.micro_batch = 4, .on_micro_step = [&](const MicroStepEvent&) {
@@ -267,7 +272,7 @@ TEST(CompiledSplitStep, SomebodyElsesWritesAreFound) {
   EXPECT_THROW(step(doubles(8)), StateError);
 }
 
-TEST(CompiledSplitStep, TheNoiseScaleIsThatOfAutograd) {
+TEST_F(CompiledSplitStep, TheNoiseScaleIsThatOfAutograd) {
   test::seed(8);
   const std::vector<ChainLayer> layers = two_layers();
   ChainTraining compiled(layers, at::kDouble, Sgd{.lr = 0.1}, {.noise_scale = true});

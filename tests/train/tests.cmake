@@ -9,8 +9,10 @@ accrue_test(train TORCH
   update_features_test.cpp)
 if(TARGET test_train)
   add_test(NAME train_micro_batch_1 COMMAND test_train)
+  add_test(NAME train_plain COMMAND test_train)
   # Threads that spin while they wait are 20 times slower where other tests run beside this one.
   set_tests_properties(train PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
   set_tests_properties(train_micro_batch_1 PROPERTIES TIMEOUT 600
                        ENVIRONMENT "ACCRUE_TEST_MICRO_BATCH=1;OMP_WAIT_POLICY=passive")
+  set_tests_properties(train_plain PROPERTIES TIMEOUT 600 ENVIRONMENT "ACCRUE_NN=plain;OMP_WAIT_POLICY=passive")
 endif()
