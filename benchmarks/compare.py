@@ -174,7 +174,8 @@ def write(benchmark, text):
     known = ", ".join(f"{name} {version}" for name, version in report["versions"].items() if version)
     rounds = ", ".join(f"{workload} {count}" for workload, count in report["rounds"].items())
     path.with_suffix(".md").write_text(
-        f"{machine['processor']}, {arguments.threads} threads, Accrue {machine['accrue']}, LibTorch {machine['libtorch']}; "
+        f"{machine['processor']}, {arguments.threads} threads, Accrue {machine['accrue']}, LibTorch {machine['libtorch']}, "
+        f"its BLAS {machine['blas']}, Accrue's products by {machine['products']}; "
         f"{known}; {report['time']}; rounds in turns: {rounds}\n\n{text}"
     )
     print(f"report: benchmarks/results/{path.name}.md")

@@ -17,7 +17,7 @@ from machine import ROOT, run
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE / "data"
 COMPILED = {"TORCHINDUCTOR_CACHE_DIR": str(ROOT / ".venv-bench/compiled")}  # kept from run to run
-BUDGET_S = "400MiB"  # from which the planner makes some 11 groups of a batch of 64
+BUDGET_S = "400MiB"  # under which the planner's measured choice is 6 to 11 groups of a batch of 64
 
 
 @dataclass
@@ -62,14 +62,14 @@ def library(settings, workload):
     return {**json.loads(output), "peak_bytes": peak, "peak_above_bytes": peak - settings.level([*command, 0, 0])}
 
 
-def train(settings, workload, options, warm_up, updates, cache="off"):
+def train(settings, workload, options, warm_up, updates, cache="off", environment=None):
     """`accrue train` on a workload's configuration, by its records."""
     program, folder = settings.build / "accrue", settings.folder / "run"
     command = [program, "train", f"benchmarks/configs/{workload.lower()}.yaml", "--overwrite", "-q"]
     command += ["--output-dir", folder, "--threads", settings.threads]
     for option in (*options, f"train.updates={warm_up + updates}"):
         command += ["--set", option]
-    _, peak = run(command, {"ACCRUE_PLAN_CACHE": str(cache)})
+    _, peak = run(command, {"ACCRUE_PLAN_CACHE": str(cache), **(environment or {})})
     records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return {
         "seconds": [record["seconds"]["total"] for record in records[warm_up:]],
@@ -82,10 +82,10 @@ def train(settings, workload, options, warm_up, updates, cache="off"):
     }
 
 
-def program(*options, cached=False):
+def program(*options, cached=False, environment=None):
     def contender(settings, workload):
         cache = settings.folder / "plans.json" if cached else "off"
-        return train(settings, workload, options, *settings.schedule[workload], cache)
+        return train(settings, workload, options, *settings.schedule[workload], cache, environment)
 
     return Contender(contender, ours=True, options=options)
 
@@ -106,6 +106,9 @@ COMPILE = peer("pytorch.py", "compile", may_fail=True)
 OPTAX = peer("optax_scan.py", "scan", needs=("jax", "optax"))
 ACCELERATE = peer("accelerate_loop.py", "loop", needs=("torch", "accelerate"))
 
+AUTO_S = ("batch.micro_batch=auto", f"batch.memory={BUDGET_S}")
+TORCHS = {"ACCRUE_PRODUCTS": "torch"}  # the BLAS that the peers on PyTorch have
+
 CONTENDERS = {
     "T": {
         "Accrue, SplitStep": Contender(library, ours=True),
@@ -116,6 +119,7 @@ CONTENDERS = {
     },
     "M": {
         "Accrue": program(),
+        "Accrue, products by LibTorch": program(environment=TORCHS),
         "PyTorch eager": EAGER,
         "PyTorch tuned": TUNED,
         "torch.compile": COMPILE,
@@ -123,7 +127,8 @@ CONTENDERS = {
     },
     "S": {
         "Accrue, 4 x 16": program(),
-        "Accrue, auto": program("batch.micro_batch=auto", f"batch.memory={BUDGET_S}", cached=True),
+        "Accrue, auto": program(*AUTO_S, cached=True),
+        "Accrue, auto, products by LibTorch": program(*AUTO_S, cached=True, environment=TORCHS),
         "PyTorch eager, 4 x 16": EAGER,
         "PyTorch tuned, 4 x 16": TUNED,
         "PyTorch tuned, 1 x 64": peer("pytorch.py", "tuned", "--micro-batch", "1"),
@@ -133,12 +138,14 @@ CONTENDERS = {
     },
     "V": {
         "Accrue": program(),
+        "Accrue, products by LibTorch": program(environment=TORCHS),
         "PyTorch eager": EAGER,
         "PyTorch tuned": TUNED,
         "torch.compile": COMPILE,
     },
     "G": {
         "Accrue": program(),
+        "Accrue, products by LibTorch": program(environment=TORCHS),
         "PyTorch eager": EAGER,
         "PyTorch tuned": TUNED,
     },

@@ -58,8 +58,7 @@ class Machine:
     """The description, and every look at its speed."""
 
     def __init__(self, build, threads):
-        self.rate = "fma_gflops_one_thread" if threads == 1 else "fma_gflops"
-        self.command = [build / "accrue", "doctor", "--json"]
+        self.command = [build / "accrue", "doctor", "--json", "--threads", threads]
         self.looks = []
         self.description = self.look()
 
@@ -75,7 +74,7 @@ class Machine:
 
     def limit(self):
         """The highest rate of fused multiply-adds that the machine showed in this run, in FLOP/s; None: not told."""
-        rates = self.values(self.rate)
+        rates = self.values("fma_gflops")
         return rates[-1] * 1e9 if rates else None
 
     def sgemm(self):

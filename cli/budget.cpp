@@ -18,6 +18,8 @@
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/machine.h"
 #include "accrue/memory/resident.h"
+#include "accrue/nn/plain.h"
+#include "accrue/nn/products.h"
 #include "accrue/plan/choice_file.h"
 #include "accrue/report/run_record.h"
 #include "models/models.h"
@@ -56,7 +58,7 @@ std::string choice_key(const Session& session) {
   // Two digits: what is left of a machine's memory differs from run to run.
   char rounded[16] = "none";
   if (session.budget) std::snprintf(rounded, sizeof rounded, "%.1e", static_cast<double>(*session.budget));
-  key << '|' << rounded;
+  key << '|' << rounded << '|' << nn::product_library() << (nn::is_plain() ? ", plain" : "");
   return key.str();
 }
 

@@ -176,17 +176,23 @@ std::optional<Batch> largest_sample(const Session& session, const Batch& batch) 
   return Batch(session.data.train->gather({&*largest, 1}), {*largest});
 }
 
-/// Evaluation's code is in memory then when the process is measured, and the budget counts it.
+/// Evaluation's code is in memory then when the process is measured, and the budget counts it. What is too
+/// large even for that is the planner's to say.
 void evaluate_one(const Session& session) {
   const auto one = SubsetData(session.data.valid, {0});
-  static_cast<void>(evaluate(session.model, session.objective.loss, session.objective.metrics, one,
-                             session.eval_options()));
+  const int64_t refusals_before = memory::statistics().num_refusals;
+  try {
+    static_cast<void>(evaluate(session.model, session.objective.loss, session.objective.metrics, one,
+                               session.eval_options()));
+  } catch (...) {
+    if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
+  }
 }
 
 }  // namespace
 
 void prepare(Session& session, const Batch& batch, const std::string& plan_json) {
-  if (session.budget && session.data.valid) at_start([&] { evaluate_one(session); });
+  if (session.budget && session.data.valid) evaluate_one(session);
   if (!plan_json.empty()) {
     session.planner->restore(plan_json);
     session.planner->warn_of_smaller_budget();

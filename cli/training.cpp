@@ -129,11 +129,13 @@ void Training::report(const Record& made) {
 }
 
 EvalRecord Training::measure(int64_t update, int64_t epoch, const char* weights) {
-  // What the allocator keeps for micro-steps is of other sizes, and would stand beside what this takes.
+  // What the allocator keeps for micro-steps and for this is of other sizes: one would stand beside the
+  // other.
   if (session_.budget) memory::empty_cache();
   const EvalResult result =
       accrue::evaluate(session_.model, session_.objective.loss, session_.objective.metrics,
                        *session_.data.valid, session_.eval_options());
+  if (session_.budget) memory::empty_cache();
   EvalRecord record{.update = update,
                     .epoch = epoch,
                     .weights = weights,

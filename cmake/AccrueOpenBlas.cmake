@@ -1,7 +1,9 @@
 # Finds the OpenBLAS that the layers' products may use, as ACCRUE_OPENBLAS_FILE: ACCRUE_OPENBLAS, else the wheel beside
 # LibTorch or in the project's .venv. The library is loaded when it is first needed; without one LibTorch multiplies.
-file(GLOB _accrue_wheels "${Torch_DIR}/../../../../scipy_openblas32/lib/libscipy_openblas.so"
-     "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/scipy_openblas32/lib/libscipy_openblas.so")
+set(_accrue_wheel scipy_openblas32/lib/libscipy_openblas.so)
+file(GLOB _accrue_beside CONFIGURE_DEPENDS "${Torch_DIR}/../../../../${_accrue_wheel}")
+file(GLOB _accrue_in_venv CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/${_accrue_wheel}")
+set(_accrue_wheels ${_accrue_beside} ${_accrue_in_venv})
 set(ACCRUE_OPENBLAS_FILE "")
 if(ACCRUE_OPENBLAS)
   if(NOT EXISTS "${ACCRUE_OPENBLAS}")

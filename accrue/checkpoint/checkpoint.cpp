@@ -13,6 +13,7 @@
 #include "accrue/data/tensor_file.h"
 #include "accrue/formats/atomic_file.h"
 #include "accrue/formats/mapped_file.h"
+#include "accrue/nn/products.h"
 
 namespace accrue {
 namespace {
@@ -113,6 +114,9 @@ TrainingState load_checkpoint(const Path& checkpoint) {
   if (entries.torch_version != torch_version())
     warn(message::checkpoint_version,
          {{"path", checkpoint.string()}, {"before", entries.torch_version}, {"now", torch_version()}});
+  if (entries.products != nn::product_library())
+    warn(message::checkpoint_products,
+         {{"path", checkpoint.string()}, {"before", entries.products}, {"now", nn::product_library()}});
   return std::move(state);
 }
 

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "accrue/nn/products.h"
+
 namespace accrue {
 namespace {
 
@@ -69,7 +71,7 @@ Json to_json(const TrainingState& state) {
       {"best", state.best ? to_json(*state.best) : Json()},
       {"parameters", names_of(state.parameters)},
       {"buffers", names_of(state.buffers)},
-      {"versions", {{"torch", torch_version()}}},
+      {"versions", {{"torch", torch_version()}, {"products", nn::product_library()}}},
   };
 }
 
@@ -93,6 +95,7 @@ StateEntries from_json(const Json& json) {
   json.at("parameters").get_to(entries.parameters);
   json.at("buffers").get_to(entries.buffers);
   json.at("versions").at("torch").get_to(entries.torch_version);
+  entries.products = json.at("versions").value("products", "LibTorch");
   return entries;
 }
 

@@ -21,6 +21,7 @@ struct StateEntries {
   std::vector<std::string> parameters;
   std::vector<std::string> buffers;
   std::string torch_version;
+  std::string products;  ///< whose products of matrices the run took
 };
 StateEntries from_json(const nlohmann::ordered_json& json);
 

@@ -94,7 +94,9 @@ bool ChainStep::parameters_fit() {
     if (layer.weight.dim() != 2 || layer.weight.size(0) != layer.out || layer.weight.size(1) != layer.in)
       return false;
     if (!is_plain_parameter(layer.weight, layer.weight_sum, type_)) return false;
-    if (layer.bias.defined() && !is_plain_parameter(layer.bias, layer.bias_sum, type_)) return false;
+    if (!layer.bias.defined()) continue;
+    if (layer.bias.numel() != layer.out || !is_plain_parameter(layer.bias, layer.bias_sum, type_))
+      return false;
   }
   return true;
 }

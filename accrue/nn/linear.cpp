@@ -107,7 +107,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
     const at::Tensor& bias = saved[2];
     const ParameterGradient of_bias(bias, bias.defined() && context->needs_input_grad(2));
 
-    const at::Tensor of_rows = of_output[0].reshape({rows.size(0), -1}).contiguous();
+    const at::Tensor of_rows = of_output[0].reshape({rows.size(0), of_output[0].size(-1)}).contiguous();
     const at::Tensor of_product = before_activation(of_rows, saved[3], of_bias.sum());
     if (of_weight.is_wanted()) {
       form.transposed ? add_product(of_weight.sum(), rows.t(), of_product)

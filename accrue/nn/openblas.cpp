@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "accrue/base/error.h"
+#include "accrue/base/log.h"
 #include "accrue/base/messages/nn.h"
 
 #if !defined(ACCRUE_OPENBLAS_FILE)
@@ -31,19 +32,33 @@ bool find(void* library, const char* name, Function& function) {
 }
 
 /// "OpenBLAS 0.3.34 (Haswell)" of "OpenBLAS 0.3.34 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64".
-std::string name_of(const char* (*config)(), const char* (*core)()) {
-  const std::string_view text = config();
-  const size_t version = text.find(' ');
-  const size_t end = version == std::string_view::npos ? version : text.find(' ', version + 1);
-  return std::string(text.substr(0, end)) + " (" + core() + ")";
+std::string name_of(std::string_view config, const char* core) {
+  const size_t version = config.find(' ');
+  const size_t end = version == std::string_view::npos ? version : config.find(' ', version + 1);
+  return std::string(config.substr(0, end)) + " (" + core + ")";
 }
 
-/// With local names: LibTorch's own BLAS has the same ones. Why not, in `reason`.
+/// Loads it under local names, since LibTorch's own BLAS has the same ones, and without threads of its own:
+/// they would spin at first and stay.
+void* open_library() {
+  constexpr const char* kThreads = "OPENBLAS_NUM_THREADS";
+  const bool was_set = std::getenv(kThreads) != nullptr;
+  if (!was_set) setenv(kThreads, "1", 0);
+  void* const library = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  if (!was_set) unsetenv(kThreads);
+  return library;
+}
+
+/// Why not, in `reason`.
 std::optional<OpenBlas> load(std::string& reason) {
-  void* const library = *kFile == '\0' ? nullptr : dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  if (*kFile == '\0') {
+    reason = "the build found none";
+    return std::nullopt;
+  }
+  void* const library = open_library();
   if (library == nullptr) {
-    const char* const error = *kFile == '\0' ? nullptr : dlerror();
-    reason = error == nullptr ? "the build found none" : error;
+    const char* const error = dlerror();
+    reason = error == nullptr ? kFile : error;
     return std::nullopt;
   }
   OpenBlas blas;
@@ -56,8 +71,14 @@ std::optional<OpenBlas> load(std::string& reason) {
     reason = std::string(kFile) + " has not all of its functions";
     return std::nullopt;
   }
+  // Their integers are of another size; their threads are those of everybody else in this process.
+  for (const char* const other : {"USE64BITINT", "USE_OPENMP"}) {
+    if (std::string_view(config()).find(other) == std::string_view::npos) continue;
+    reason = std::string(kFile) + " was built with " + other;
+    return std::nullopt;
+  }
   set_threads(1);
-  blas.name = name_of(config, core);
+  blas.name = name_of(config(), core());
   return blas;
 }
 
@@ -69,23 +90,25 @@ bool is_of_another_maker() {
 #endif
 }
 
-std::optional<OpenBlas> choose() {
+std::optional<OpenBlas> choose(bool torch_has_mkl) {
   const char* const value = std::getenv("ACCRUE_PRODUCTS");
   const std::string_view word = value == nullptr ? "" : value;
   if (!word.empty() && word != "openblas" && word != "torch") {
     fail(message::nn_products, {{"got", word}});
   }
-  if (word == "torch" || (word.empty() && !is_of_another_maker())) return std::nullopt;
+  const bool is_default = torch_has_mkl && is_of_another_maker() && *kFile != '\0';
+  if (word == "torch" || (word.empty() && !is_default)) return std::nullopt;
   std::string reason;
   std::optional<OpenBlas> blas = load(reason);
   if (!blas && !word.empty()) fail(message::nn_openblas, {{"reason", reason}});
+  if (!blas) warn(message::nn_openblas_lost, {{"reason", reason}});
   return blas;
 }
 
 }  // namespace
 
-const OpenBlas* openblas() {
-  static const std::optional<OpenBlas> chosen = choose();
+const OpenBlas* openblas(bool torch_has_mkl) {
+  static const std::optional<OpenBlas> chosen = choose(torch_has_mkl);
   return chosen ? &*chosen : nullptr;
 }
 

@@ -29,10 +29,12 @@ struct OpenBlas {
   }
 };
 
-/// OpenBLAS where the layers' products take it, set to one thread a call; else null, and LibTorch multiplies.
-/// It is taken where it lies where the build found it and the processor is an x86 one not made by Intel;
-/// ACCRUE_PRODUCTS "openblas" or "torch" decides otherwise. Decided once. Throws ConfigError for another
-/// word, and for "openblas" where it cannot be loaded.
-const OpenBlas* openblas();
+/// OpenBLAS where the layers' products take it, else null, and LibTorch multiplies. Without a word it is
+/// taken where the build found one, LibTorch multiplies with MKL (`torch_has_mkl`) and the processor is an
+/// x86 one not made by Intel; ACCRUE_PRODUCTS "openblas" or "torch" decides otherwise. Decided at the first
+/// call, which should come before other threads are started: it sets OPENBLAS_NUM_THREADS while it loads the
+/// library, whose own threads are not used. Warns where the one that the build found cannot be loaded. Throws
+/// ConfigError for another word, and for "openblas" where there is none that fits.
+const OpenBlas* openblas(bool torch_has_mkl);
 
 }  // namespace accrue::nn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/nn/products.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
@@ -76,13 +77,18 @@ void multiply(Gemm<Real> gemm, const at::Tensor& c, const at::Tensor& a, const a
   });
 }
 
+const OpenBlas* library() {
+  const OpenBlas* const blas = openblas(at::hasMKL());
+  return is_plain() ? nullptr : blas;
+}
+
 /// Whether it was done here.
 bool multiplied_here(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, bool adds) {
   const at::ScalarType type = c.scalar_type();
   if (type != at::kFloat && type != at::kDouble) return false;
   if (!is_taken(a, type) || !is_taken(b, type) || !is_taken(c, type)) return false;
   if (a.size(1) != b.size(0) || c.size(0) != a.size(0) || c.size(1) != b.size(1)) return false;
-  const OpenBlas* const blas = openblas();
+  const OpenBlas* const blas = library();
   if (blas == nullptr) return false;
   const Laid of_a = laid(a), of_b = laid(b), of_c = laid(c);
   if (of_a.stride == 0 || of_b.stride == 0 || of_c.stride == 0 || of_c.form != kAsItIs) return false;
@@ -93,19 +99,21 @@ bool multiplied_here(const at::Tensor& c, const at::Tensor& a, const at::Tensor&
 }  // namespace
 
 std::string product_library() {
-  const OpenBlas* const blas = is_plain() ? nullptr : openblas();
+  const OpenBlas* const blas = library();
   return blas == nullptr ? "LibTorch" : blas->name;
 }
 
 ProductGrid product_grid(int64_t m, int64_t n, int64_t threads) {
-  ProductGrid best{1, threads};
+  const int64_t most_rows = (m + kBorder - 1) / kBorder, most_columns = (n + kBorder - 1) / kBorder;
+  ProductGrid best{1, std::min(threads, most_columns)};
   const auto reads = [&](const ProductGrid& grid) {
     return static_cast<double>(m) / static_cast<double>(grid.rows) +
            static_cast<double>(n) / static_cast<double>(grid.columns);
   };
-  for (int64_t rows = 2; rows <= threads; ++rows) {
-    const ProductGrid grid{rows, threads / rows};
-    if (rows * grid.columns == threads && reads(grid) < reads(best)) best = grid;
+  for (int64_t rows = 2; rows <= std::min(threads, most_rows); ++rows) {
+    const ProductGrid grid{rows, std::min(threads / rows, most_columns)};
+    const int64_t more = grid.rows * grid.columns - best.rows * best.columns;
+    if (more > 0 || (more == 0 && reads(grid) < reads(best))) best = grid;
   }
   return best;
 }

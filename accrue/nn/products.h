@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices for the layers: by OpenBLAS where openblas() says so, else by LibTorch. All tensors are
-// matrices; one of the strides of a and b and the last of the result should be 1, else LibTorch multiplies.
+// Products of matrices for the layers: by OpenBLAS where openblas() says so, else by LibTorch. All tensors
+// are matrices; one of the strides of a and b and the last of the result should be 1, else LibTorch
+// multiplies.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +21,8 @@ void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b
 /// Whose products the layers take: an OpenBLAS by its name, or "LibTorch". Throws as openblas().
 std::string product_library();
 
-/// Rows and columns of the grid in which `threads` threads share a product [m, n]: of those that use all of
-/// them, the one whose parts read the least, m / rows + n / columns.
+/// Rows and columns of the grid in which at most `threads` threads share a product [m, n] in parts of whole
+/// blocks of 16: of those with the most parts the one whose parts read the least, m / rows + n / columns.
 struct ProductGrid {
   int64_t rows = 1;
   int64_t columns = 1;

@@ -193,7 +193,10 @@ void CostModel::add(const GroupSize& size, double value) {
     is_told = is_within_reach(size, value);
   }
   points_.push_back({size, kept});
-  if (points_.size() > kMostPoints) points_.pop_front();
+  if (points_.size() > kMostPoints) {
+    points_.pop_front();
+    is_told = false;  // the rank may stay though another feature is told
+  }
   if (is_news) fit();
   if (!is_told || rank_ > known || value == 0) return;
   const double error = std::abs(predicted - value) / value;

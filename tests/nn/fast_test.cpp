@@ -56,6 +56,13 @@ TEST(FastLinear, ManyRows) {
   }
 }
 
+TEST(FastLinear, NoRowsHaveGradientsOfZero) {
+  const Inputs in = test::leaves({numbers({0, 5}), numbers({4, 5}, 1), numbers({4}, 2)}, at::kFloat);
+  const auto gradients = torch::autograd::grad({nn::linear(in[0], in[1], in[2], Activation::relu).sum()}, in);
+  EXPECT_EQ(gradients[0].sizes(), (at::IntArrayRef{0, 5}));
+  EXPECT_TRUE(gradients[1].eq(0).all().item<bool>() && gradients[2].eq(0).all().item<bool>());
+}
+
 TEST(FastLinear, ABackwardThatIsKeptCanRunAgain) {
   const Inputs in = test::leaves({numbers({3, 5}), numbers({4, 5}, 1), numbers({4}, 2)}, at::kDouble);
   test::expect_kept_backward(test::weighed(nn::linear(in[0], in[1], in[2], Activation::gelu)), in);

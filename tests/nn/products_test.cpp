@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <tuple>
 #include <vector>
 
@@ -25,11 +26,17 @@ class Threads {
   int before_;
 };
 
-/// A view of these numbers: as they are, turned over, or with a row's end in another place.
+/// A view of these numbers: as they are, turned over, or with NaN beside each row.
 at::Tensor laid(const at::Tensor& numbers, int form) {
   if (form == 0) return numbers;
   if (form == 1) return numbers.t().contiguous().t();
-  return at::constant_pad_nd(numbers, {3, 5}, 7).narrow(1, 3, numbers.size(1));
+  return at::constant_pad_nd(numbers, {3, 5}, NAN).narrow(1, 3, numbers.size(1));
+}
+
+/// Memory of this form for a result, which holds NaN.
+at::Tensor unset(int64_t m, int64_t n, int form, at::ScalarType type) {
+  if (form == 1) return at::full({n, m}, NAN, type).t();
+  return at::full({m, form == 0 ? n : n + 8}, NAN, type).narrow(1, form == 0 ? 0 : 3, n);
 }
 
 /// k numbers below 1: their rounding adds up to k roundings at most.
@@ -46,14 +53,13 @@ TEST(Products, AreTorchsOnesHoweverTheMatricesLie) {
        std::vector<Case>{{1, 1, 1}, {1, 7, 3}, {129, 65, 10}, {130, 300, 131}, {17, 900, 600}}) {
     for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
       const at::Tensor a = test::numbers({of.m, of.k}, 0, type), b = test::numbers({of.k, of.n}, 1, type);
-      const at::Tensor start = test::numbers({of.m, of.n}, 2, type);
       const at::Tensor expected = a.to(at::kDouble).mm(b.to(at::kDouble));
       for (const auto& [form_a, form_b, form_c] :
            std::vector<std::tuple<int, int, int>>{{0, 0, 0}, {1, 0, 2}, {0, 1, 0}, {1, 1, 1}, {2, 2, 2}}) {
         for (const int threads : {1, 2, 3, 4}) {
           const Threads set(threads);
           const at::Tensor left = laid(a, form_a), right = laid(b, form_b);
-          const at::Tensor out = laid(start, form_c).clone(at::MemoryFormat::Preserve);
+          const at::Tensor out = unset(of.m, of.n, form_c, type);
           const double most = bound(of.k, type);
           put_product(out, left, right);
           EXPECT_LE((out - expected).abs().max().item<double>(), most) << of.m << ' ' << threads;
@@ -67,10 +73,12 @@ TEST(Products, AreTorchsOnesHoweverTheMatricesLie) {
 }
 
 TEST(Products, WriteNothingBesideTheResult) {
-  const at::Tensor memory = at::full({200, 300}, 5.0);
+  const at::Tensor memory = at::full({200, 300}, 5.0F);
   const at::Tensor a = test::numbers({150, 70}, 0, at::kFloat), b = test::numbers({70, 190}, 1, at::kFloat);
-  put_product(memory.narrow(0, 20, 150).narrow(1, 60, 190), a, b);
-  memory.narrow(0, 20, 150).narrow(1, 60, 190).fill_(5);
+  const at::Tensor inside = memory.narrow(0, 20, 150).narrow(1, 60, 190);
+  put_product(inside, a, b);
+  EXPECT_LE((inside - a.mm(b)).abs().max().item<double>(), 2 * bound(70, at::kFloat));
+  inside.fill_(5);
   EXPECT_TRUE(memory.eq(5).all().item<bool>());
 }
 
@@ -105,6 +113,10 @@ TEST(ProductGrid, UsesAllThreadsAndReadsTheLeast) {
   EXPECT_EQ(grid(784, 128, 2), std::pair(2L, 1L));
   EXPECT_EQ(grid(1000, 1000, 4), std::pair(2L, 2L));
   EXPECT_EQ(grid(1000, 1000, 7), std::pair(1L, 7L));
+  // Parts are blocks of 16.
+  EXPECT_EQ(grid(32, 32, 16), std::pair(2L, 2L));
+  EXPECT_EQ(grid(10, 8, 4), std::pair(1L, 1L));
+  EXPECT_EQ(grid(40, 200, 16), std::pair(2L, 8L));
 }
 
 }  // namespace
