@@ -104,12 +104,17 @@ void check_resident(const Session& session) {
 void fail_for_budget() {
   const std::optional<memory::Refusal> refusal = memory::last_refusal();
   if (!refusal) fail(message::out_of_memory, {{"what", "std::bad_alloc"}});
-  fail(message::budget_below_model,
-       {{"budget", refusal->budget ? bytes_text(*refusal->budget) : "what the system gives"},
-        {"asked", bytes_text(refusal->asked)},
-        {"live", bytes_text(refusal->live)},
-        {"outside", bytes_text(refusal->outside)},
-        {"needed", bytes_text(refusal->asked + refusal->held + refusal->outside)}});
+  if (!refusal->budget) {
+    fail(message::memory_below_model, {{"asked", bytes_text(refusal->asked)},
+                                       {"live", bytes_text(refusal->live)},
+                                       {"outside", bytes_text(refusal->outside)}});
+  }
+  const int64_t needed = refusal->asked + refusal->held + refusal->outside;
+  fail(message::budget_below_model, {{"budget", bytes_text(*refusal->budget)},
+                                     {"asked", bytes_text(refusal->asked)},
+                                     {"live", bytes_text(refusal->live)},
+                                     {"outside", bytes_text(refusal->outside)},
+                                     {"needed", bytes_text(needed + guard_of(needed))}});
 }
 
 std::string budget_line(const Session& session) {

@@ -120,9 +120,10 @@ nlohmann::ordered_json json_of(const Doctor& doctor) {
 }
 
 void print(const Doctor& doctor) {
+  const std::string products = nn::product_library();
   const auto bytes = [](std::optional<uint64_t> value) { return value ? format_bytes(*value) : "unknown"; };
   std::cout << "accrue      " << ACCRUE_VERSION << "\nLibTorch    " << TORCH_VERSION << "\nBLAS        "
-            << blas() << ", the layers' products by " << nn::product_library() << "\nprocessor   "
+            << blas() << ", the layers' products by " << products << "\nprocessor   "
             << at::get_cpu_capability() << " (LibTorch's kernels), " << kernels_in_use()
             << " (the update's kernels)\nthreads     " << doctor.threads << " (" << doctor.threads_origin
             << ")\nmemory      " << bytes(doctor.memory_total) << ", available "
