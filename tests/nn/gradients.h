@@ -38,13 +38,13 @@ inline std::vector<at::Tensor> gradients_of(const Call& call, const std::vector<
   return torch::autograd::grad({weighed(call(at))}, at);
 }
 
-/// Thousands of tiny operations, in which a second thread would only wait.
-class OneThread {
+/// So many of LibTorch's threads for a scope.
+class Threads {
  public:
-  OneThread() : before_(at::get_num_threads()) { at::set_num_threads(1); }
-  ~OneThread() { at::set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
+  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
+  ~Threads() { at::set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
 
  private:
   int before_;
@@ -55,7 +55,7 @@ class OneThread {
 /// plus 1e-11, times the number of terms.
 inline void expect_gradients(const Call& call, const std::vector<at::Tensor>& inputs) {
   constexpr double kDistance = 1e-5;
-  const OneThread one_thread;
+  const Threads one(1);  // thousands of tiny operations, in which a second thread would only wait
   const std::vector<at::Tensor> got = gradients_of(call, inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     at::Tensor expected = at::zeros_like(inputs[i]);

@@ -15,17 +15,6 @@
 namespace accrue::nn {
 namespace {
 
-class Threads {
- public:
-  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
-
 /// A view of these numbers: as they are, turned over, or with NaN beside each row.
 at::Tensor laid(const at::Tensor& numbers, int form) {
   if (form == 0) return numbers;
@@ -57,7 +46,7 @@ TEST(Products, AreTorchsOnesHoweverTheMatricesLie) {
       for (const auto& [form_a, form_b, form_c] :
            std::vector<std::tuple<int, int, int>>{{0, 0, 0}, {1, 0, 2}, {0, 1, 0}, {1, 1, 1}, {2, 2, 2}}) {
         for (const int threads : {1, 2, 3, 4}) {
-          const Threads set(threads);
+          const test::Threads set(threads);
           const at::Tensor left = laid(a, form_a), right = laid(b, form_b);
           const at::Tensor out = unset(of.m, of.n, form_c, type);
           const double most = bound(of.k, type);
