@@ -9,6 +9,7 @@
 #include "accrue/microstep/losses.h"
 #include "tests/support/micro_batch.h"
 #include "tests/support/models.h"
+#include "tests/support/threads.h"
 
 namespace accrue {
 namespace {
@@ -144,20 +145,9 @@ double distance(const Setting& setting, at::ScalarType type, const std::vector<i
   return (split - reference).norm().item<double>() / size_before_cancelling(setting, exact, whole);
 }
 
-/// Tensors this small gain nothing from threads, and waiting for one another costs fifty times the work.
-class OneThread {
- public:
-  OneThread() { at::set_num_threads(1); }
-  ~OneThread() { at::set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_ = at::get_num_threads();
-};
-
 void check_all(at::ScalarType type, double bound) {
-  const OneThread one_thread;
+  // Tensors this small gain nothing from threads, and waiting for one another costs fifty times the work.
+  const test::Threads one(1);
   const std::vector<int64_t> sizes = any_sizes();
   const auto seed = *rc::gen::inRange<uint64_t>(0, 1000);
   for (const Setting& setting : settings(seed)) {

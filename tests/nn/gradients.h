@@ -10,6 +10,7 @@
 
 #include "accrue/nn/plain.h"
 #include "tests/support/tensors.h"
+#include "tests/support/threads.h"
 
 namespace accrue::test {
 
@@ -37,18 +38,6 @@ inline std::vector<at::Tensor> gradients_of(const Call& call, const std::vector<
   const std::vector<at::Tensor> at = leaves(inputs, inputs[0].scalar_type());
   return torch::autograd::grad({weighed(call(at))}, at);
 }
-
-/// So many of LibTorch's threads for a scope.
-class Threads {
- public:
-  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 /// Autograd's gradients against central differences in float64. The error of a difference is of order
 /// d^2 times a third derivative (of order 1 here) plus 1e-16 / d: at a distance d of 1e-5 about 1e-10
