@@ -5,7 +5,8 @@
 usage: allocator.py [--workloads M V S G] [--rounds N] [--build FOLDER] [--no-report]
 
 Each run is a process of its own; seconds are those of its records without the first two updates. Page faults an update
-are what a longer run has more than a shorter one, so that start-up does not count. The ratio is of medians.
+are what a longer run has more than a shorter one, so that start-up does not count; a small number of either sign is chance.
+The ratio is of medians.
 """
 import argparse
 import datetime

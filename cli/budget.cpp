@@ -21,6 +21,7 @@
 #include "accrue/nn/plain.h"
 #include "accrue/nn/products.h"
 #include "accrue/plan/choice_file.h"
+#include "accrue/plan/headroom.h"
 #include "accrue/report/run_record.h"
 #include "models/models.h"
 
@@ -29,15 +30,6 @@ namespace {
 
 std::string bytes_text(int64_t bytes) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
-}
-
-/// Of the budget, what the allocator does not give out: scratch of kernels, files and code that is run for
-/// the first time (some 8 MiB of the libraries in a small run) may come between two looks at the process.
-int64_t guard_of(int64_t budget) {
-  constexpr double kShare = 0.015;
-  constexpr int64_t kLeast = int64_t{10} << 20;
-  const auto share = static_cast<int64_t>(kShare * static_cast<double>(budget));
-  return std::min(std::max(share, kLeast), budget / 2);
 }
 
 /// What a measured choice holds for: model, shapes, batch, budget, threads and machine.
@@ -72,7 +64,7 @@ void install_allocator() {
   if (word != "system") fail(message::allocator_unknown, {{"got", word}});
 }
 
-void set_budget(Session& session, const config::Run& run) {
+void find_budget(Session& session, const config::Run& run) {
   if (!run.memory.is_set()) return;
   if (!memory::is_installed()) fail(message::budget_without_allocator);
   if (run.memory.bytes) {
@@ -85,6 +77,10 @@ void set_budget(Session& session, const config::Run& run) {
     origin << 100 * *run.memory.share << "% of " << bytes_text(offered->bytes) << ": " << offered->limited_by;
     session.budget_origin = origin.str();
   }
+}
+
+void keep_budget(const Session& session) {
+  if (!session.budget) return;
   memory::set_budget(*session.budget - guard_of(*session.budget));
   check_resident(session);
 }
@@ -101,7 +97,7 @@ void check_resident(const Session& session) {
   }
 }
 
-void fail_for_budget() {
+void FailForBudget::operator()() const {
   const std::optional<memory::Refusal> refusal = memory::last_refusal();
   if (!refusal) fail(message::out_of_memory, {{"what", "std::bad_alloc"}});
   if (!refusal->budget) {
@@ -114,7 +110,7 @@ void fail_for_budget() {
                                      {"asked", bytes_text(refusal->asked)},
                                      {"live", bytes_text(refusal->live)},
                                      {"outside", bytes_text(refusal->outside)},
-                                     {"needed", bytes_text(needed + guard_of(needed))}});
+                                     {"needed", bytes_text(budget_for(needed))}});
 }
 
 std::string budget_line(const Session& session) {
@@ -159,6 +155,16 @@ std::string foretold_text(const Prediction& prediction) {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, ", %.3g s an update", *prediction.seconds);
   return text + seconds;
+}
+
+std::string contradiction_text(double times) {
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "the fastest micro-step took %.2g times what was foretold when the plan was chosen; %s",
+                times,
+                times > 1 ? "other programs run beside this one, or the processor is slower than it was"
+                          : "other programs ran beside that: a plan chosen anew (--fresh) may be faster");
+  return text;
 }
 
 }  // namespace accrue::cli

@@ -11,19 +11,25 @@
 
 namespace accrue::cli {
 
-/// Sets the process's budget from `batch.memory`: bytes, or a share of what the machine or its cgroup offers.
-/// Throws BudgetError where the process is larger already, ConfigError where the program's allocator is off.
-void set_budget(Session& session, const config::Run& run);
+/// The process's budget by `batch.memory`: bytes, or a share of what the machine or its cgroup offers. Throws
+/// ConfigError where the program's allocator is off.
+void find_budget(Session& session, const config::Run& run);
+
+/// Holds the process to the session's budget from here on. Throws BudgetError where it is larger already.
+void keep_budget(const Session& session);
 
 /// Throws BudgetError where what was read and built has left the process over its budget.
 void check_resident(const Session& session);
 
-[[noreturn]] void fail_for_budget();
+/// Says what was there and what was asked for when memory was refused.
+struct FailForBudget {
+  [[noreturn]] void operator()() const;
+};
 
-/// Runs a part of the start. Memory that is refused in it is a BudgetError with what was there and what was
-/// asked for; errors of ours stay as they are.
-template <class Work>
-auto at_start(const Work& work) {
+/// Runs a part of the start. Memory that is refused in it is a BudgetError: `refuse` throws it, by default
+/// with what was there and what was asked for. Errors of ours stay as they are.
+template <class Work, class Refuse = FailForBudget>
+auto at_start(const Work& work, const Refuse& refuse = {}) {
   const int64_t refusals_before = memory::statistics().num_refusals;
   try {
     return work();
@@ -32,7 +38,7 @@ auto at_start(const Work& work) {
   } catch (...) {
     if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
   }
-  fail_for_budget();
+  refuse();
 }
 
 /// "2.0 GiB of the process (80% of 2.5 GiB: cgroup v2 /a); 120.0 MiB of it are no tensors".
@@ -45,6 +51,9 @@ std::string groups_text(const Plan& plan);
 
 /// "foretold 312.0 MiB at its peak, 1.2 s an update".
 std::string foretold_text(const Prediction& prediction);
+
+/// Of a run whose fastest micro-step took so many times what was foretold.
+std::string contradiction_text(double times);
 
 /// The program's allocator, unless ACCRUE_ALLOCATOR is "system". First thing in main.
 void install_allocator();

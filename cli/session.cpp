@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 #include <sstream>
 
@@ -23,6 +24,7 @@
 #include "accrue/microstep/batch_norm.h"
 #include "accrue/nn/products.h"
 #include "accrue/report/from_result.h"
+#include "accrue/train/without_budget.h"
 #include "cli/budget.h"
 #include "models/models.h"
 
@@ -110,17 +112,14 @@ EvalOptions Session::eval_options() const noexcept {
   return {.batch_size = asked > 0 ? asked : trained > 0 ? trained : evaluation_batch};
 }
 
-Batch Session::first_batch() const {
-  return at_start([this] { return *Batcher(data.train, sampler()).next(); });
-}
-
 Reduction Session::reduction() const noexcept {
   return run().loss.reduction == config::Reduction::micro_mean ? Reduction::micro_mean : Reduction::exact;
 }
 
 namespace {
 
-Session build_all(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
+Session build_all(config::Loaded loaded, const std::string& transform_json, bool measures_anew,
+                  bool keeps_budget) {
   const config::Run& run = loaded.run;
   config::warn_of_slow(loaded, has_bf16_units());
   at::set_num_threads(run.threads);
@@ -129,7 +128,8 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
 
   Session session;
   session.measures_anew = measures_anew;
-  set_budget(session, run);
+  find_budget(session, run);
+  if (keeps_budget) keep_budget(session);
   session.data = load_data(run.data, learned_by(run.task), run.seed, transform_json);
   if (run.train.overfit > 0) keep_first(run, session.data);
   check_last_batch(loaded, session.data.train->size());
@@ -150,17 +150,9 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
   return session;
 }
 
-}  // namespace
-
-Session build(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
-  return at_start([&] {
-    Session session = build_all(std::move(loaded), transform_json, measures_anew);
-    check_resident(session);
-    return session;
-  });
+Batch gather_first(const Session& session) {
+  return *Batcher(session.data.train, session.sampler()).next();
 }
-
-namespace {
 
 /// The largest sample of the training data, where it is larger than any of `batch`.
 std::optional<Batch> largest_sample(const Session& session, const Batch& batch) {
@@ -176,30 +168,89 @@ std::optional<Batch> largest_sample(const Session& session, const Batch& batch) 
   return Batch(session.data.train->gather({&*largest, 1}), {*largest});
 }
 
-/// Evaluation's code is in memory then when the process is measured, and the budget counts it. What is too
-/// large even for that is the planner's to say.
-void evaluate_one(const Session& session) {
-  const auto one = SubsetData(session.data.valid, {0});
+/// What an evaluation takes has been reached then when the process is measured: its code, and where its
+/// groups have a size of their own the largest of them. What is too large even for one sample is the
+/// planner's to say.
+void evaluate_before(const Session& session) {
+  EvalOptions options = session.eval_options();
+  if (session.run().eval.batch_size == 0) options.batch_size = 1;
   const int64_t refusals_before = memory::statistics().num_refusals;
   try {
-    static_cast<void>(evaluate(session.model, session.objective.loss, session.objective.metrics, one,
-                               session.eval_options()));
+    evaluate_largest_group(session, options);
   } catch (...) {
     if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
   }
+  memory::empty_cache();
 }
+
+/// Looks at what the run would take without its budget, and says it.
+struct SayWhatWouldDo {
+  const Session& session;
+
+  [[noreturn]] void operator()() const {
+    const WithoutBudget scope;
+    if (session.data.valid) evaluate_before(session);
+    const Batch batch = gather_first(session);
+    session.planner->refuse(batch, largest_sample(session, batch));
+  }
+};
 
 }  // namespace
 
+Batch Session::first_batch() const {
+  return at_start([this] { return gather_first(*this); }, SayWhatWouldDo{*this});
+}
+
+Session build(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
+  const config::Loaded asked = loaded;
+  std::exception_ptr over_budget;
+  try {
+    return at_start([&] {
+      Session session = build_all(std::move(loaded), transform_json, measures_anew, /*keeps_budget=*/true);
+      check_resident(session);
+      return session;
+    });
+  } catch (const BudgetError&) {
+    if (!asked.run.memory.is_set()) throw;
+    over_budget = std::current_exception();
+  }
+  const auto say_what_would_do = [&] {
+    const WithoutBudget scope;
+    const Session session = build_all(asked, transform_json, measures_anew, /*keeps_budget=*/false);
+    SayWhatWouldDo{session}();
+  };
+  at_start(say_what_would_do, [] {});
+  std::rethrow_exception(over_budget);  // the machine does not have what it takes either
+}
+
 void prepare(Session& session, const Batch& batch, const std::string& plan_json) {
-  if (session.budget && session.data.valid) evaluate_one(session);
+  const bool measures = session.run().plan.micro_batch == 0 || session.budget;
+  if (measures && session.data.valid) evaluate_before(session);
   if (!plan_json.empty()) {
     session.planner->restore(plan_json);
     session.planner->warn_of_smaller_budget();
-  } else if (session.run().plan.micro_batch == 0 || session.budget) {
-    at_start([&] { session.planner->prepare(batch, largest_sample(session, batch)); });
+  } else if (measures) {
+    at_start([&] { session.planner->prepare(batch, largest_sample(session, batch)); },
+             SayWhatWouldDo{session});
   }
   session.evaluation_batch = session.planner->evaluation_batch(batch);
+}
+
+void evaluate_largest_group(const Session& session, const EvalOptions& options) {
+  const Data& data = *session.data.valid;
+  std::vector<int64_t> largest;
+  int64_t most = -1;
+  for (int64_t start = 0; start < data.size(); start += options.batch_size) {
+    std::vector<int64_t> group(static_cast<size_t>(std::min(options.batch_size, data.size() - start)));
+    std::iota(group.begin(), group.end(), start);
+    int64_t total = 0;
+    for (const int64_t id : group) total += data.sample_size(id);
+    if (total <= most) continue;
+    most = total;
+    largest = std::move(group);
+  }
+  static_cast<void>(evaluate(session.model, session.objective.loss, session.objective.metrics,
+                             SubsetData(session.data.valid, std::move(largest)), options));
 }
 
 memory::Ledger ledger_of(const Session& session, const Batch& batch) {
@@ -232,7 +283,8 @@ std::vector<std::string> header(const Session& session, const Batch& batch) {
   line << "; " << session.total_updates << " update" << (session.total_updates == 1 ? "" : "s") << "; model "
        << session.model.name << " with " << models::num_parameters(session.model) << " parameters";
   lines.push_back(line.str());
-  if (const Prediction foretold = session.planner->predict(cut, batch); foretold.peak_bytes) {
+  if (Prediction foretold = session.planner->predict(cut, batch); foretold.peak_bytes) {
+    foretold.peak_bytes = session.planner->ledger(cut, batch).predicted;  // with what was reached before
     lines.push_back("plan: " + foretold_text(foretold));
   }
   return lines;

@@ -52,6 +52,9 @@ Session build(config::Loaded loaded, const std::string& transform_json = "", boo
 /// Throws BudgetError where nothing fits.
 void prepare(Session& session, const Batch& batch, const std::string& plan_json = "");
 
+/// Evaluates the group of the validation data that holds the most, for what it takes.
+void evaluate_largest_group(const Session& session, const EvalOptions& options);
+
 /// Bytes by category, phase and module: of the plan of `batch` beside what was measured so far.
 memory::Ledger ledger_of(const Session& session, const Batch& batch);
 

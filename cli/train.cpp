@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <sstream>
 
 #include "accrue/base/clock.h"
@@ -15,9 +14,9 @@
 #include "accrue/checkpoint/output_dir.h"
 #include "accrue/checkpoint/resume.h"
 #include "accrue/config/print.h"
-#include "accrue/data/subset_data.h"
 #include "accrue/formats/atomic_file.h"
 #include "accrue/report/from_result.h"
+#include "cli/budget.h"
 #include "cli/commands.h"
 #include "cli/run_report.h"
 #include "cli/training.h"
@@ -91,13 +90,7 @@ int dry_run(Session& session, Sampler sampler, Console& console, bool json) {
   const UpdateResult result = step(*batch, session.planner->plan(*batch));
   Record record = make_record(result, total.seconds());
   record.samples = batch->size();
-  if (session.data.valid) {
-    const int64_t first = std::min(session.eval_options().batch_size, session.data.valid->size());
-    std::vector<int64_t> ids(static_cast<size_t>(first));
-    std::iota(ids.begin(), ids.end(), int64_t{0});
-    static_cast<void>(evaluate(session.model, session.objective.loss, session.objective.metrics,
-                               SubsetData(session.data.valid, std::move(ids)), session.eval_options()));
-  }
+  if (session.data.valid) evaluate_largest_group(session, session.eval_options());
   console.message("dry run, nothing is written: " + update_line(record, session.total_updates, std::nullopt));
   if (json) std::cout << to_json(record) << '\n';
   return 0;
@@ -150,6 +143,9 @@ int train(const Arguments& arguments) {
   RunSummary said = summary;
   said.evaluation.reset();  // it has just been said
   console.finish(said);
+  if (const std::optional<double> times = session.planner->contradiction()) {
+    console.message(contradiction_text(*times));
+  }
   if (summary.updates > 0 && !summary.interrupted) {
     console.header(lines_of("memory:\n" + memory::describe(ledger_of(session, session.first_batch()))));
   }

@@ -106,10 +106,19 @@ class Arena::Region {
     if (chunk < 0) return std::nullopt;
     auto range = ranges_.lower_bound(chunk * kChunk);
     while (!range->second.free || range->second.size < size) ++range;
-    Place place{range->first, size, 0, this};
-    for (int64_t touched = first_chunk(place); touched <= last_chunk(place); ++touched)
-      if (state(touched) == Chunk::empty) place.fresh += kChunk;
-    return place;
+    return place_at(range->first, size);
+  }
+
+  std::optional<Place> find_snug(int64_t size) noexcept {
+    constexpr int64_t kSnug = 4;
+    auto best = ranges_.end();
+    for (auto range = ranges_.begin(); range != ranges_.end(); ++range) {
+      if (!range->second.free || range->second.size < size || range->second.size > kSnug * size) continue;
+      if (best == ranges_.end() || range->second.size < best->second.size) best = range;
+    }
+    if (best == ranges_.end()) best = std::prev(ranges_.end());
+    if (!best->second.free || best->second.size < size) return std::nullopt;
+    return place_at(best->first, size);
   }
 
   std::byte* take(const Place& place) {
@@ -185,6 +194,13 @@ class Arena::Region {
   };
   enum class Chunk : uint8_t { empty, partly, wholly };  // what of it has been touched
 
+  Place place_at(int64_t offset, int64_t size) noexcept {
+    Place place{offset, size, 0, this};
+    for (int64_t touched = first_chunk(place); touched <= last_chunk(place); ++touched)
+      if (state(touched) == Chunk::empty) place.fresh += kChunk;
+    return place;
+  }
+
   static uint32_t pages(int64_t bytes) noexcept { return static_cast<uint32_t>(bytes / kPage); }
   static int64_t first_chunk(const Place& place) noexcept { return place.offset / kChunk; }
   static int64_t last_chunk(const Place& place) noexcept { return (place.offset + place.size - 1) / kChunk; }
@@ -220,7 +236,7 @@ class Arena::Region {
 Arena::Arena(const ArenaOptions& options) : options_(options) {}
 Arena::~Arena() = default;
 
-std::optional<Arena::Place> Arena::find(int64_t bytes) {
+std::optional<Arena::Place> Arena::find(int64_t bytes, Fit fit) {
   if (bytes > kLargestRequest) return std::nullopt;
   const int64_t size = rounded_up(std::max<int64_t>(bytes, 1), kPage);
   const auto lowest = [&]() -> std::optional<Place> {
@@ -228,6 +244,10 @@ std::optional<Arena::Place> Arena::find(int64_t bytes) {
       if (const std::optional<Place> place = region->find(size)) return place;
     return std::nullopt;
   };
+  if (fit == Fit::snug) {
+    for (const std::unique_ptr<Region>& region : regions_)
+      if (const std::optional<Place> place = region->find_snug(size)) return place;
+  }
   if (const std::optional<Place> place = lowest()) return place;
   return grow(size) ? lowest() : std::nullopt;
 }

@@ -53,9 +53,14 @@ class Arena {
     int64_t fresh = 0;  ///< bytes by which taking it raises `held`
     Region* region = nullptr;
   };
-  /// The lowest free range of `bytes` rounded up to pages. Reserves a region where there is none; empty where
-  /// the system refuses that.
-  std::optional<Place> find(int64_t bytes);
+  enum class Fit : uint8_t {
+    lowest,  ///< the lowest free range that is large enough
+    snug,    ///< the smallest one of at most four times the bytes, else above all that is taken: for what
+           ///< outlives its neighbours and would cut a large range in two
+  };
+  /// A free range of `bytes` rounded up to pages. Reserves a region where there is none; empty where the
+  /// system refuses that.
+  std::optional<Place> find(int64_t bytes, Fit fit = Fit::lowest);
   /// Takes it. The memory is zero only where it is fresh. May throw std::bad_alloc, with nothing changed.
   std::byte* take(const Place& place);
   /// Gives back what `take` returned.

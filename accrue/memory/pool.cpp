@@ -38,7 +38,7 @@ void* Pool::take(int64_t bytes, Phase phase) noexcept {
   Lock lock(mutex_);
   ++num_allocations_;
   const bool injected = until_failure_ > 0 && --until_failure_ == 0;
-  Header* const header = injected ? nullptr : block(bytes, lock);
+  Header* const header = injected ? nullptr : block(bytes, phase, lock);
   if (header == nullptr) {
     note_refusal(bytes, phase, injected);
     return nullptr;
@@ -53,17 +53,19 @@ void* Pool::take(int64_t bytes, Phase phase) noexcept {
   return header + 1;
 }
 
-Pool::Header* Pool::block(int64_t bytes, Lock& lock) noexcept {
+Pool::Header* Pool::block(int64_t bytes, Phase phase, Lock& lock) noexcept {
   constexpr int64_t kHeader = sizeof(Header);
   if (bytes > INT64_MAX - Arena::kChunk) bytes = INT64_MAX - Arena::kChunk;  // refused below
   if (bytes + kHeader > Slabs::kLargest) {
-    std::byte* const start = range(bytes + kHeader, lock);
+    // Data stay while activations around them come and go.
+    const Arena::Fit fit = phase == Phase::data ? Arena::Fit::snug : Arena::Fit::lowest;
+    std::byte* const start = range(bytes + kHeader, fit, lock);
     return start == nullptr ? nullptr : new (start) Header{bytes, nullptr, false, false};
   }
   const int size_class = Slabs::class_of(bytes + kHeader);
   Slabs::Block block = slabs_.take(size_class);
   if (block.start == nullptr) {
-    std::byte* const slab = range(Slabs::slab_bytes(size_class), lock);
+    std::byte* const slab = range(Slabs::slab_bytes(size_class), Arena::Fit::lowest, lock);
     if (slab == nullptr) return nullptr;
     slabs_.add(size_class, slab);
     block = slabs_.take(size_class);
@@ -71,14 +73,17 @@ Pool::Header* Pool::block(int64_t bytes, Lock& lock) noexcept {
   return new (block.start) Header{bytes, block.slab, false, false};
 }
 
-std::byte* Pool::range(int64_t bytes, Lock& lock) noexcept {
+std::byte* Pool::range(int64_t bytes, Arena::Fit fit, Lock& lock) noexcept {
   try {
     if (is_hopeless(bytes)) return nullptr;
-    if (std::byte* const start = try_range(bytes, true)) return start;
+    if (fit != Arena::Fit::lowest) {
+      if (std::byte* const start = try_range(bytes, fit, false)) return start;
+    }
+    if (std::byte* const start = try_range(bytes, Arena::Fit::lowest, true)) return start;
     lock.unlock();  // a hook may look at the statistics
     relieve_pressure();
     lock.lock();
-    if (std::byte* const start = try_range(bytes, true)) return start;
+    if (std::byte* const start = try_range(bytes, Arena::Fit::lowest, true)) return start;
   } catch (const std::bad_alloc&) {
     passed_.reset();
   }
@@ -98,8 +103,8 @@ bool Pool::is_hopeless(int64_t bytes) noexcept {
 }
 
 /// Takes a range within the budgets; where that would pass one, trims what is needed for it first.
-std::byte* Pool::try_range(int64_t bytes, bool trims) {
-  const std::optional<Arena::Place> place = arena_.find(bytes);
+std::byte* Pool::try_range(int64_t bytes, Arena::Fit fit, bool trims) {
+  const std::optional<Arena::Place> place = arena_.find(bytes, fit);
   if (!place) passed_.reset();
   const int64_t over = !place ? Arena::kAll : place->fresh > 0 ? excess(place->fresh) : 0;
   if (over <= 0) {
@@ -111,7 +116,7 @@ std::byte* Pool::try_range(int64_t bytes, bool trims) {
   }
   if (!trims) return nullptr;
   trim(over, place ? &*place : nullptr);
-  return try_range(bytes, false);
+  return try_range(bytes, fit, false);
 }
 
 /// By how much `fresh` more bytes would pass a budget; not above 0: by nothing.

@@ -65,9 +65,9 @@ class Pool {
   struct Header;
   using Lock = std::unique_lock<std::mutex>;
 
-  Header* block(int64_t bytes, Lock& lock) noexcept;
-  std::byte* range(int64_t bytes, Lock& lock) noexcept;
-  std::byte* try_range(int64_t bytes, bool trims);
+  Header* block(int64_t bytes, Phase phase, Lock& lock) noexcept;
+  std::byte* range(int64_t bytes, Arena::Fit fit, Lock& lock) noexcept;
+  std::byte* try_range(int64_t bytes, Arena::Fit fit, bool trims);
   bool is_hopeless(int64_t bytes) noexcept;
   int64_t excess(int64_t fresh) noexcept;
   int64_t outside() const noexcept { return scratch_ + files_; }

@@ -3,5 +3,6 @@ accrue_sources(core plan
   choice_file.cpp
   cost_model.cpp
   group_size.cpp
+  headroom.cpp
   plan.cpp
   segments.cpp)

@@ -10,18 +10,11 @@
 #include "accrue/memory/device.h"
 #include "accrue/microstep/slice.h"
 #include "accrue/plan/by_size.h"
+#include "accrue/plan/headroom.h"
 #include "accrue/report/from_result.h"
 #include "accrue/train/refusal.h"
 
 namespace accrue {
-namespace {
-
-// Of the budget, for what moves between measurements: stacks, small blocks, the library's own objects.
-constexpr double kReserve = 0.01;
-constexpr int64_t kLeastReserve = int64_t{4} << 20;
-
-}  // namespace
-
 Planner::Planner(const Model& model, const Loss& loss, Updater& updater, PlannerOptions options)
     : model_(model),
       loss_(loss),
@@ -85,8 +78,7 @@ std::optional<int64_t> Planner::usable_budget() const {
 bool Planner::fits(const GroupSize& size, const Bytes& bytes) const {
   if (refused_ && size.total >= *refused_) return false;
   if (!bytes.budget || !bytes.memory.is_fitted()) return true;
-  const auto share = static_cast<int64_t>(kReserve * static_cast<double>(*bytes.budget));
-  return bytes.peak(size) + std::max(kLeastReserve, share) <= *bytes.budget;
+  return bytes.peak(size) + reserve_of(*bytes.budget) <= *bytes.budget;
 }
 
 bool Planner::fits(const GroupSize& size) const {
@@ -167,6 +159,7 @@ std::optional<Probe> Planner::try_group(const Batch& batch, const Plan& plan, si
 void Planner::observe(const MicroStepEvent::Cost& cost) {
   if (cost.size.samples == 0) return;
   seconds_.add(cost.size, cost.seconds);
+  compare_speed(cost.size, cost.seconds);
   if (cost.peak_bytes == 0) return;
   if (!prepared_) {
     note_static();

@@ -61,6 +61,9 @@ class Planner {
   /// `largest`: the largest sample of all the data where it is not in this batch, so that it fits as well.
   void prepare(const Batch& batch, const std::optional<Batch>& largest = std::nullopt);
   bool is_prepared() const noexcept { return prepared_; }
+  /// What `prepare` throws where nothing fits, for a caller whose own start has passed the budget. May run
+  /// some micro-steps without the limit.
+  [[noreturn]] void refuse(const Batch& batch, const std::optional<Batch>& largest = std::nullopt);
 
   /// How to cut this batch.
   Plan plan(const Batch& batch) const;
@@ -89,6 +92,10 @@ class Planner {
   int64_t evaluation_batch(const Batch& batch) const;
   int64_t num_recomputed() const;
   int64_t num_refusals() const noexcept { return num_refusals_; }
+  /// How many times the seconds that were foretold when the plan was chosen the run's fastest micro-step
+  /// takes, where that is more than 1.5 or less than 1 / 1.5: one of the two was timed beside another
+  /// program.
+  std::optional<double> contradiction() const;
   /// The most that a group may hold (samples, or tokens); 0 where micro_batch was given or nothing was
   /// chosen.
   int64_t capacity() const noexcept { return capacity_; }
@@ -133,19 +140,24 @@ class Planner {
   void learn(const Probe& probe, bool fresh);
   void note_static();
   std::optional<Probe> try_samples(const std::function<MicroBatch()>& gather, bool fresh);
+  void compare_speed(const GroupSize& size, double seconds);
   std::optional<int64_t> usable_budget() const;
   Rows like_a_group(const std::vector<int64_t>& sizes, int64_t capacity) const;
+  Rows rows_of_largest_group(const Batch& batch) const;
   void prepare_given(const Batch& batch);
   void prepare_measured(const Batch& batch, const std::optional<Batch>& largest);
   void try_largest(const Batch& batch, const Rows& rows);
   void try_sizes(const Batch& batch);
+  template <class Trials>
+  static auto& fastest(Trials& trials);
   void repeat(const Batch& batch, Trial& trial, double until);
   void repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, double until);
   void choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time);
   void recompute_what_is_needed(const Batch& batch, const Rows& rows);
   void set_recomputed(const std::vector<bool>& which);
   std::optional<int64_t> peak_without_budget(const Batch& batch, const Rows& rows, bool recomputed);
-  [[noreturn]] void give_up(const Batch& batch, const Rows& rows);
+  int64_t budget_that_holds(int64_t peak) const;
+  [[noreturn]] void give_up(const Batch& batch, const Rows& rows, std::optional<int64_t> as_it_is = {});
   bool take_kept_choice(const Batch& batch);
   void keep_choice() const;
 
@@ -161,6 +173,9 @@ class Planner {
   Bytes bytes_;                    // the latest
   std::optional<Bytes> decided_;   // when the choice was made: what plans are made by
   CostModel seconds_{/*keep_smallest=*/true};
+  CostModel chosen_seconds_{/*keep_smallest=*/true};  // when the choice was made
+  std::optional<double> slowness_;                    // the least of seconds / foretold
+  int64_t num_compared_ = 0;
   int64_t num_refusals_ = 0;
   int64_t reached_ = 0;  // resident size that the process has had when it was prepared
   std::vector<Candidate> candidates_;

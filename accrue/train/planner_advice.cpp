@@ -7,39 +7,26 @@
 #include "accrue/base/messages/train.h"
 #include "accrue/base/units.h"
 #include "accrue/memory/allocator.h"
-#include "accrue/memory/machine.h"
+#include "accrue/plan/by_size.h"
+#include "accrue/plan/headroom.h"
 #include "accrue/report/from_result.h"
 #include "accrue/train/planner.h"
+#include "accrue/train/without_budget.h"
 
 namespace accrue {
 namespace {
-
-// What a run needs beyond what a probe sees, as the planner itself keeps free, and beyond the guard.
-constexpr double kHeadroom = 1.03;
-constexpr int64_t kMoreHeadroom = int64_t{5} << 20;
-constexpr int64_t kLeastGuard = int64_t{5} << 20;  // of a run that had no budget, once it gets one
 
 std::string bytes(int64_t count) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(count, 0)));
 }
 
-/// Lifts the budget to what the machine offers, for a scope.
-class WithoutBudget {
- public:
-  WithoutBudget() : budget_(memory::budget()) {
-    const std::optional<memory::Offered> offered = memory::offered_memory();
-    memory::set_budget(offered ? std::optional(std::max(offered->bytes, budget_.value_or(0))) : std::nullopt);
+int64_t wide_bytes(const Model& model) {
+  int64_t wide = 0;
+  for (const NamedTensor& parameter : model.parameters()) {
+    if (parameter.tensor.scalar_type() == at::kFloat) wide += static_cast<int64_t>(parameter.tensor.nbytes());
   }
-  ~WithoutBudget() {
-    memory::empty_cache();
-    memory::set_budget(budget_);
-  }
-  WithoutBudget(const WithoutBudget&) = delete;
-  WithoutBudget& operator=(const WithoutBudget&) = delete;
-
- private:
-  std::optional<int64_t> budget_;
-};
+  return wide;
+}
 
 }  // namespace
 
@@ -47,11 +34,22 @@ class WithoutBudget {
 std::optional<int64_t> Planner::peak_without_budget(const Batch& batch, const Rows& rows, bool recomputed) {
   if (!recomputed_.empty()) set_recomputed(std::vector<bool>(recomputed_.size(), recomputed));
   const WithoutBudget scope;
-  const std::optional<Probe> probe = try_rows(batch, rows, true);
+  std::optional<Probe> probe = try_rows(batch, rows, true);
+  memory::measure_outside();
+  if (probe) probe = try_rows(batch, rows, true);  // as try_largest does
   return probe ? std::optional(bytes_.peak(probe->size)) : std::nullopt;
 }
 
-void Planner::give_up(const Batch& batch, const Rows& rows) {
+/// The smallest budget that holds this peak, in whole MiB, for a user to write down.
+int64_t Planner::budget_that_holds(int64_t peak) const {
+  constexpr int64_t kMebi = int64_t{1} << 20;
+  constexpr int64_t kBetweenRuns = 2 * kMebi;  // by which a process's own size differs from run to run
+  const int64_t usable = usable_for(peak + kBetweenRuns);
+  const bool guarded = !options_.budget || options_.guard > 0;
+  return ((guarded ? budget_for(usable) : usable) + kMebi - 1) / kMebi * kMebi;
+}
+
+void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_t> as_it_is) {
   const std::vector<int64_t> sizes = batch.sizes();
   const Rows largest = {*std::max_element(rows.begin(), rows.end(), [&](int64_t a, int64_t b) {
     return sizes[static_cast<size_t>(a)] < sizes[static_cast<size_t>(b)];
@@ -59,16 +57,24 @@ void Planner::give_up(const Batch& batch, const Rows& rows) {
   const bool can_recompute = model_.recompute && !recomputed_.empty();
   const bool may_recompute = can_recompute && options_.recompute != Recompute::never;
   const std::optional<memory::Refusal> refusal = memory::last_refusal();
-  const std::optional<int64_t> one = peak_without_budget(batch, largest, false);
-  const std::optional<int64_t> asked = rows.size() > 1 ? peak_without_budget(batch, rows, false) : one;
+  const std::optional<int64_t> asked = as_it_is ? as_it_is : peak_without_budget(batch, rows, false);
+  const std::optional<int64_t> one = rows.size() > 1 ? peak_without_budget(batch, largest, false) : asked;
   const std::optional<int64_t> one_again =
       can_recompute ? peak_without_budget(batch, largest, true) : std::nullopt;
   const std::optional<int64_t> asked_again =
       may_recompute && rows.size() > 1 ? peak_without_budget(batch, rows, true) : one_again;
 
+  std::optional<int64_t> needed = may_recompute ? asked_again : asked;
+  if (needed && asked) needed = std::min(*needed, *asked);
+  if (!needed && refusal) needed = refusal->outside + refusal->held + refusal->asked;
+  const int64_t peak = needed.value_or(0);
+
   std::string remedies;
-  const auto remedy = [&remedies](const std::string& text, int64_t saved) {
-    if (saved > 0) remedies += "\n  " + text + " saves " + bytes(saved);
+  const auto remedy = [&](const std::string& text, int64_t saved) {
+    if (saved <= 0) return;
+    remedies += "\n  " + text + " saves " + bytes(saved);
+    if (options_.budget && budget_that_holds(peak - saved) > *options_.budget)
+      remedies += ", not enough alone";
   };
   const memory::Ledger ledger = static_ledger(model_, updater_);
   if (rows.size() > 1 && asked && one) remedy("batch.micro_batch 1 (or auto)", *asked - *one);
@@ -77,26 +83,23 @@ void Planner::give_up(const Batch& batch, const Rows& rows) {
   if (ledger.masters > 0) {
     remedy("precision.master none (less exact)", ledger.masters);
   } else {
-    int64_t wide = 0;
-    for (const NamedTensor& parameter : model_.parameters()) {
-      if (parameter.tensor.scalar_type() == at::kFloat)
-        wide += static_cast<int64_t>(parameter.tensor.nbytes());
-    }
-    remedy("precision.parameters bf16 with precision.master none (less exact)", wide / 2);
+    remedy("precision.parameters bf16 with precision.master none (less exact)", wide_bytes(model_) / 2);
   }
   remedy("leaving out train.ema", ledger.average);
-
-  std::optional<int64_t> needed = may_recompute ? asked_again : asked;
-  if (needed && asked) needed = std::min(*needed, *asked);
-  if (!needed && refusal) needed = refusal->outside + refusal->held + refusal->asked;
-  const double with_headroom = kHeadroom * static_cast<double>(needed.value_or(0)) +
-                               static_cast<double>(kMoreHeadroom + std::max(options_.guard, kLeastGuard));
   fail(message::budget_too_small, {{"budget", options_.budget ? bytes(*options_.budget) : "of this machine"},
                                    {"samples", rows.size()},
                                    {"outside", bytes(bytes_.outside)},
                                    {"long_lived", bytes(ledger.long_lived())},
-                                   {"needed", bytes(std::llround(with_headroom))},
+                                   {"needed", bytes(budget_that_holds(peak))},
                                    {"remedies", remedies}});
+}
+
+void Planner::refuse(const Batch& batch, const std::optional<Batch>& largest) {
+  note_static();
+  memory::measure_outside();
+  if (micro_batch_ > 0) give_up(batch, rows_of_largest_group(batch));
+  if (largest) give_up(*largest, {0});
+  give_up(batch, {largest_first(batch.sizes()).front()});
 }
 
 }  // namespace accrue

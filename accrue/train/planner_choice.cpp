@@ -9,6 +9,7 @@
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/resident.h"
 #include "accrue/plan/by_size.h"
+#include "accrue/plan/headroom.h"
 #include "accrue/plan/segments.h"
 #include "accrue/train/planner.h"
 #include "accrue/train/refusal.h"
@@ -26,6 +27,11 @@ constexpr double kWorse = 1.1;
 constexpr double kMoment = 0.03;
 constexpr int kMostRuns = 12;
 constexpr int kUntimedDoublings = 2;
+// How often a size that seems worse is timed again beside the best, for another program may have run
+// meanwhile.
+constexpr int kTurns = 3;
+// Rounds at most in which those with a chance are timed in turns at the end.
+constexpr int kRounds = 4;
 
 GroupSize size_of(const std::vector<int64_t>& rows, const std::vector<int64_t>& sizes, Layout layout) {
   GroupSize size;
@@ -60,6 +66,12 @@ struct Planner::Trial {
   double rate() const { return seconds / size.total; }
 };
 
+template <class Trials>
+auto& Planner::fastest(Trials& trials) {
+  return *std::min_element(trials.begin(), trials.end(),
+                           [](const Trial& a, const Trial& b) { return a.rate() < b.rate(); });
+}
+
 bool Planner::is_ragged(const Batch& batch) const {
   const std::vector<int64_t> sizes = batch.sizes();
   return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end();
@@ -77,20 +89,25 @@ void Planner::prepare(const Batch& batch, const std::optional<Batch>& largest) {
   memory::reset_peaks();
   if (model_.recompute) model_.recompute(recomputed_);  // what was noted of the parts was of sizes on trial
   decided_ = bytes_;
+  chosen_seconds_ = seconds_;
   reached_ = memory::peak_resident_bytes().value_or(0);
   prepared_ = true;
 }
 
-/// The group that a plan with a given micro-batch asks the most of, and a smaller one for the slope.
-void Planner::prepare_given(const Batch& batch) {
-  const std::vector<int64_t> sizes = batch.sizes();
+Planner::Rows Planner::rows_of_largest_group(const Batch& batch) const {
   const Plan cut = plan(batch);
-  const std::vector<GroupSize> groups = group_sizes(cut, sizes, layout());
+  const std::vector<GroupSize> groups = group_sizes(cut, batch.sizes(), layout());
   const Group& group = cut.groups[largest_of(groups)];
   Rows rows;
   for (int64_t place = group.start; place < group.start + group.length; ++place) {
     rows.push_back(cut.order.empty() ? place : cut.order[static_cast<size_t>(place)]);
   }
+  return rows;
+}
+
+/// The group that a plan with a given micro-batch asks the most of, and a smaller one for the slope.
+void Planner::prepare_given(const Batch& batch) {
+  const Rows rows = rows_of_largest_group(batch);
   if (rows.size() > 1) {
     try_rows(batch, {rows.begin(), rows.begin() + static_cast<int64_t>(rows.size() + 1) / 2}, true);
   }
@@ -117,12 +134,14 @@ void Planner::try_largest(const Batch& batch, const Rows& rows) {
   memory::measure_outside();
   if (probe) probe = try_rows(batch, rows, true);  // the first run of anything makes things that stay
   if (probe && fits(probe->size)) return;
+  // Before anything is recomputed, for that brings code of its own into memory.
+  const std::optional<int64_t> as_it_is = probe ? std::optional(bytes_.peak(probe->size)) : std::nullopt;
   const bool may_recompute = make_room();
   if (may_recompute) {
     probe = try_rows(batch, rows, true);
     if (probe && fits(probe->size)) return recompute_what_is_needed(batch, rows);
   }
-  give_up(batch, rows);
+  give_up(batch, rows, as_it_is);
 }
 
 /// All parts are recomputed and that fits: as many as the budget allows are taken back, the slowest for their
@@ -139,8 +158,7 @@ void Planner::recompute_what_is_needed(const Batch& batch, const Rows& rows) {
   }
   if (!usable_budget()) return;
   const GroupSize size = size_of(rows, batch.sizes(), layout());
-  const auto reserve = static_cast<int64_t>(0.01 * static_cast<double>(*usable_budget()));
-  const int64_t room = *usable_budget() - reserve - bytes_.peak(size);
+  const int64_t room = *usable_budget() - reserve_of(*usable_budget()) - bytes_.peak(size);
   const std::vector<bool> all = recomputed_;
   set_recomputed(choose_segments(costs, kept - largest - std::max<int64_t>(room, 0)));
   const std::optional<Probe> probe = try_rows(batch, rows, true);
@@ -174,7 +192,6 @@ void Planner::try_sizes(const Batch& batch) {
   candidates_.clear();
   int worse = 0;
   bool out_of_time = false;
-  double best = std::numeric_limits<double>::infinity();
   int64_t capacity = *std::max_element(sizes.begin(), sizes.end());
   for (bool last = false; !last && worse < 2; capacity *= 2) {
     last = static_cast<double>(capacity) >= whole.total;
@@ -198,9 +215,13 @@ void Planner::try_sizes(const Batch& batch) {
     }
     trial.seconds = probe->seconds;
     repeat(batch, trial, options_.seconds - clock.seconds());
-    worse = trial.rate() > kWorse * best ? worse + 1 : 0;
-    best = std::min(best, trial.rate());
     trials.push_back(std::move(trial));
+    const auto is_worse = [&] { return trials.back().rate() > kWorse * fastest(trials).rate(); };
+    for (int turn = 0; turn < kTurns && is_worse() && clock.seconds() < options_.seconds; ++turn) {
+      repeat(batch, fastest(trials), options_.seconds - clock.seconds());
+      repeat(batch, trials.back(), options_.seconds - clock.seconds());
+    }
+    worse = is_worse() ? worse + 1 : 0;
   }
   repeat_in_turns(batch, trials, options_.seconds - clock.seconds());
   choose(trials, whole, out_of_time);
@@ -221,9 +242,8 @@ void Planner::repeat(const Batch& batch, Trial& trial, double until) {
 /// Runs those with a chance in turns, as long as there is time.
 void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, double until) {
   const Stopwatch clock;
-  for (int round = 0; round < 2; ++round) {
-    double best = std::numeric_limits<double>::infinity();
-    for (const Trial& trial : trials) best = std::min(best, trial.rate());
+  for (int round = 0; round < kRounds && !trials.empty(); ++round) {
+    const double best = fastest(trials).rate();
     for (Trial& trial : trials) {
       if (trial.rate() > kHopeless * best || clock.seconds() + trial.seconds > until) continue;
       repeat(batch, trial, std::max(trial.seconds * 1.5, kMoment));
@@ -233,8 +253,7 @@ void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, do
 
 void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time) {
   const Trial* chosen = nullptr;
-  double best = std::numeric_limits<double>::infinity();
-  for (const Trial& trial : trials) best = std::min(best, trial.rate());
+  const double best = trials.empty() ? 0 : fastest(trials).rate();
   for (const Trial& trial : trials) {
     if (chosen == nullptr && trial.rate() <= kNoise * best) chosen = &trial;
     candidates_.push_back({trial.capacity, static_cast<int64_t>(trial.rows.size()), trial.peak,

@@ -19,6 +19,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "accrue-plan/1";
+// Seconds of a group that differ so much from what was foretold were measured on another machine, or beside
+// another program; those of shorter ones differ by chance.
+constexpr double kContradiction = 1.5;
+constexpr double kTellingSeconds = 1e-3;
+// Micro-steps of a run that tell how fast it is.
+constexpr int64_t kTellingMicroSteps = 8;
 
 Json json_of(const Candidate& candidate) {
   return {{"capacity", candidate.capacity},
@@ -133,7 +139,21 @@ void Planner::warn_of_smaller_budget() const {
                                       {"now", format_bytes(static_cast<uint64_t>(*bytes_.budget))}});
 }
 
-/// A kept choice is good if its largest group still fits here and now.
+void Planner::compare_speed(const GroupSize& size, double seconds) {
+  const double foretold = chosen_seconds_.predict(size);
+  if (foretold < kTellingSeconds) return;
+  ++num_compared_;
+  slowness_ = std::min(slowness_.value_or(seconds / foretold), seconds / foretold);
+}
+
+std::optional<double> Planner::contradiction() const {
+  if (num_compared_ < kTellingMicroSteps) return std::nullopt;
+  const bool contradicts = *slowness_ > kContradiction || *slowness_ * kContradiction < 1;
+  return contradicts ? slowness_ : std::nullopt;
+}
+
+/// A kept choice is good if its largest group still fits here and now, and if it does not run far faster than
+/// when it was chosen: then another program ran beside the timing, and the choice may be wrong.
 bool Planner::take_kept_choice(const Batch& batch) {
   if (options_.choice_file.empty() || options_.measure_anew) return false;
   const std::optional<std::string> kept = find_choice(options_.choice_file, options_.choice_key);
@@ -153,10 +173,19 @@ bool Planner::take_kept_choice(const Batch& batch) {
   decided_.reset();
   const Plan cut = plan(batch);
   const std::vector<GroupSize> groups = group_sizes(cut, batch.sizes(), layout());
-  const std::optional<Probe> probe = try_group(batch, cut, largest_of(groups));
+  const size_t largest = largest_of(groups);
+  const double foretold = seconds_.predict(groups[largest]);
+  std::optional<Probe> probe = try_group(batch, cut, largest);
   memory::measure_outside();
   bytes_.outside = memory::statistics().outside;
-  if (probe && fits(probe->size)) return true;
+  double seconds = probe ? probe->seconds : 0;
+  for (int run = 0; probe && run < 2; ++run) {  // the first run of anything is slower
+    probe = try_group(batch, cut, largest);
+    if (probe) seconds = std::min(seconds, probe->seconds);
+  }
+  const bool contradicts = foretold > kTellingSeconds && seconds * kContradiction < foretold;
+  if (probe && fits(probe->size) && !contradicts) return true;
+  if (contradicts) seconds_ = CostModel(/*keep_smallest=*/true);
   set_recomputed(std::vector<bool>(recomputed_.size(), options_.recompute == Recompute::always));
   capacity_ = 0;
   return false;

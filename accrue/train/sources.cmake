@@ -11,4 +11,5 @@ accrue_sources(torch train
   refusal.cpp
   split_step.cpp
   split_step_compiled.cpp
-  stream_step.cpp)
+  stream_step.cpp
+  without_budget.cpp)

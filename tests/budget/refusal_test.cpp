@@ -6,108 +6,36 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <set>
 
 #include "accrue/memory/allocator.h"
 #include "accrue/nn/plain.h"
 #include "accrue/train/refusal.h"
+#include "tests/budget/fail_each.h"
 #include "tests/budget/workloads.h"
 #include "tests/support/tensors.h"
 
 namespace accrue {
 namespace {
 
+using test::fail_each_allocation;
+using test::options_of;
 using test::Trained;
 using test::Workload;
 
-// Before any tensor exists.
-const bool installed = (memory::install(), true);
-
-SplitOptions options_of(const Workload& work) {
-  return {.micro_batch = work.micro_batch, .seed = 5};
-}
-
-/// Ids that reach a loss in an update that was not given up.
-struct SeenIds {
-  std::vector<int64_t> ids;
-  Loss watch(const Loss& loss) {
-    Loss watched = loss;
-    watched.terms = [this, inner = loss.terms](const Outputs& outputs, const MicroBatch& micro) {
-      LossTerms terms = inner(outputs, micro);
-      ids.insert(ids.end(), micro.ids().begin(), micro.ids().end());
-      return terms;
-    };
-    return watched;
-  }
-};
-
-/// Fails every `stride`-th allocation of an update in turn. Each failed update must leave everything as it
-/// was, and the retried one must be the undisturbed one to the bit, with every sample in it once.
-void fail_each_allocation(const Workload& work, int64_t stride) {
-  ASSERT_TRUE(installed);
-  SCOPED_TRACE(work.name);
-  Trained trained(work);
-  SeenIds seen;
-  std::vector<at::Tensor> before;
-  int64_t differing = -1;
-  SplitOptions options = options_of(work);
-  options.refused = [&](const RefusalEvent& event) {
-    EXPECT_EQ(event.after, AfterRefusal::again);
-    if (const auto place = test::first_difference(trained.everything(), before))
-      differing = static_cast<int64_t>(*place);
-    seen.ids.clear();
-  };
-  SplitStep step(work.model, seen.watch(work.loss), trained.updater, options);
-  step(work.batch);  // makes what is made once
-  before = trained.everything();
-  const OptimizerState state = trained.updater.state();
-  const int64_t count_before = memory::statistics().num_allocations;
-  seen.ids.clear();
-  const UpdateResult expected = step(work.batch);
-  const int64_t num_allocations = memory::statistics().num_allocations - count_before;
-  const std::vector<at::Tensor> after = trained.everything();
-  ASSERT_GT(num_allocations, 5);
-
-  int64_t num_failed = 0;
-  for (int64_t k = 1; k <= num_allocations; k += stride) {
-    trained.restore(before, state);
-    seen.ids.clear();
-    const int64_t refusals = memory::statistics().num_refusals;
-    memory::fail_allocation(k);
-    const UpdateResult result = step(work.batch);
-    memory::fail_allocation(0);
-    num_failed += memory::statistics().num_refusals - refusals;
-    ASSERT_EQ(result.retries, memory::statistics().num_refusals - refusals) << "k " << k;
-    ASSERT_EQ(differing, -1) << "after the failure of allocation " << k << " of " << num_allocations;
-    const auto place = test::first_difference(trained.everything(), after);
-    ASSERT_FALSE(place.has_value()) << "tensor " << *place << " after allocation " << k << " of "
-                                    << num_allocations;
-    ASSERT_EQ(result.loss, expected.loss);
-    const std::multiset<int64_t> used(seen.ids.begin(), seen.ids.end());
-    ASSERT_EQ(used, std::multiset<int64_t>(work.batch.ids().begin(), work.batch.ids().end()));
-  }
-  EXPECT_GE(num_failed, num_allocations / stride - 1);
-}
-
-int64_t stride_of(int64_t usual) {
-  return std::getenv("ACCRUE_TEST_SOAK") != nullptr ? 1 : usual;
-}
-
 TEST(Refusal, EveryAllocationOfAnUpdateMayFailLinear) {
-  fail_each_allocation(test::linear_workload(), 1);
+  fail_each_allocation(test::linear_workload());
 }
 TEST(Refusal, EveryAllocationOfAnUpdateMayFailMlp) {
-  fail_each_allocation(test::mlp_workload(), 1);
+  fail_each_allocation(test::mlp_workload());
 }
 TEST(Refusal, EveryAllocationOfAnUpdateMayFailResnet) {
-  fail_each_allocation(test::resnet_workload(), stride_of(23));
+  fail_each_allocation(test::resnet_workload(), {.every = 23});
 }
 TEST(Refusal, EveryAllocationOfAnUpdateMayFailGpt) {
-  fail_each_allocation(test::gpt_workload(), stride_of(3));
+  fail_each_allocation(test::gpt_workload(), {.every = 3});
 }
 TEST(Refusal, EveryAllocationOfAnUpdateMayFailGptInBf16) {
-  fail_each_allocation(test::gpt_workload(at::kBFloat16), stride_of(3));
+  fail_each_allocation(test::gpt_workload(at::kBFloat16), {.every = 3});
 }
 
 // Large enough that its memory is taken anew for each window, and its rows are dealt to threads.

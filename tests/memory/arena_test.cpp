@@ -50,6 +50,32 @@ TEST(Arena, TakesTheLowestFreeRange) {
   EXPECT_EQ(take(arena, kPage), b + 2 * kPage);
 }
 
+TEST(Arena, ASnugRangeCutsNoLargeOneInTwo) {
+  Arena arena({.reserve = 8 * kChunk});
+  const auto take_snug = [&](int64_t bytes) { return arena.take(*arena.find(bytes, Arena::Fit::snug)); };
+  std::byte* const large = take(arena, 20 * kPage);
+  std::byte* const small = take(arena, 3 * kPage);
+  std::byte* const wall = take(arena, kPage);
+  arena.give(large);
+  EXPECT_EQ(take_snug(2 * kPage), wall + kPage) << "above all that is taken";
+  arena.give(small);  // joins the large one
+  EXPECT_EQ(take_snug(2 * kPage), wall + 3 * kPage);
+  arena.give(wall + kPage);
+  EXPECT_EQ(take_snug(kPage), wall + kPage) << "the smallest of at most four times its size";
+  EXPECT_EQ(take_snug(6 * kPage), large) << "of 24 pages with the small one and the wall's neighbour";
+}
+
+TEST(Arena, ASnugRangeIsTheLowestWhereNothingElseIsLeft) {
+  Arena arena({.reserve = kChunk, .just_enough = true});
+  std::byte* const large = take(arena, 8 * kChunk);
+  std::byte* const rest = take(arena, Arena::kChunk * 8);
+  arena.give(large);
+  const auto place = arena.find(kPage, Arena::Fit::snug);
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->fresh, 0);
+  EXPECT_NE(rest, nullptr);
+}
+
 TEST(Arena, JoinsFreeNeighbours) {
   Arena arena({.reserve = 2 * kChunk});
   std::byte* blocks[4];

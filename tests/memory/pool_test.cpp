@@ -399,5 +399,27 @@ TEST(Pool, ServesManyThreads) {
   EXPECT_LE(pool.statistics().peak_held, 64 * kMiB);
 }
 
+// Batches that are gathered between two windows must not take the place of what windows need whole.
+TEST(Pool, DataBetweenWindowsDoNotRaiseWhatIsHeld) {
+  Pool pool(small_options());
+  std::vector<void*> batches;
+  int64_t held = 0;
+  for (int window = 0; window < 12; ++window) {
+    void* const activations = pool.take(largest_in(31), Phase::forward);
+    void* const gathered = pool.take((window % 3 == 0 ? 350 : 300) * 1024, Phase::data);
+    batches.push_back(gathered);
+    pool.give(activations);
+    batches.push_back(pool.take(320 * 1024, Phase::data));
+    if (batches.size() > 4) {
+      for (int i = 0; i < 2; ++i) pool.give(batches[static_cast<size_t>(i)]);
+      batches.erase(batches.begin(), batches.begin() + 2);
+    }
+    if (window == 3) held = pool.statistics().held;
+  }
+  EXPECT_EQ(pool.statistics().held, held);
+  EXPECT_LE(held, 36 * kMiB);
+  for (void* const batch : batches) pool.give(batch);
+}
+
 }  // namespace
 }  // namespace accrue::memory
