@@ -2,6 +2,7 @@ accrue_test(base
   checksum_test.cpp
   count_test.cpp
   error_test.cpp
+  files_test.cpp
   interrupt_test.cpp
   nearest_test.cpp
   processor_test.cpp

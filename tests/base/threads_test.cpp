@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "tests/support/files.h"
+
 namespace accrue {
 namespace {
 
@@ -13,7 +15,7 @@ namespace fs = std::filesystem;
 /// A root folder with eight processors on four cores, and whatever else a test writes into it.
 class FakeRoot {
  public:
-  explicit FakeRoot(const std::string& name) : path_(fs::path(testing::TempDir()) / ("threads_" + name)) {
+  explicit FakeRoot(const std::string& name) : path_(test::ProgramFolder::path() / name) {
     fs::remove_all(path_);
     std::string processors;
     for (int cpu = 0; cpu < 8; ++cpu) {

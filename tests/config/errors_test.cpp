@@ -10,6 +10,7 @@
 #include "accrue/config/words.h"
 #include "tests/config/bad_configs.h"
 #include "tests/support/errors.h"
+#include "tests/support/files.h"
 
 namespace accrue::config {
 namespace {
@@ -96,9 +97,7 @@ TEST(WrongOverride, NeedsAKeyAndAnEqualsSign) {
 }
 
 TEST(WrongFile, IsToldWithTheFullPath) {
-  const fs::path folder = fs::path(testing::TempDir()) / "config files";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const fs::path folder = test::fresh_folder();
   const std::string missing = (folder / "none.yaml").string();
   EXPECT_ERROR(load(missing), ConfigError, missing + ": there is no such file; looked at " + missing);
   EXPECT_ERROR(load("none.yaml"), ConfigError,
@@ -134,8 +133,7 @@ TEST(WrongFile, IsNeverAnythingButOurError) {
 }
 
 TEST(CheckPaths, NamesTheFullPathAndTheFileBesideTheConfiguration) {
-  const fs::path folder = fs::path(testing::TempDir()) / "beside";
-  fs::remove_all(folder);
+  const fs::path folder = test::fresh_folder();
   fs::create_directories(folder / "sub");
   std::ofstream(folder / "a.csv") << "x,y\n";
   config::Run run;
@@ -177,9 +175,7 @@ std::string path_problems(const std::string& format, Task task, const std::strin
 }
 
 TEST(CheckPaths, TakesAFolderWhereSamplesLieInOne) {
-  const fs::path folder = fs::path(testing::TempDir()) / "samples";
-  fs::remove_all(folder);
-  fs::create_directories(folder);
+  const fs::path folder = test::fresh_folder();
   const std::string file = (folder / "a").string();
   std::ofstream(file) << "a";
   for (const char* format : {"auto", "idx", "cifar", "image-folder"})

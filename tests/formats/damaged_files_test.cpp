@@ -27,7 +27,7 @@ std::string damaged(std::string bytes) {
 }
 
 std::string scratch(const std::string& bytes) {
-  return test::write_file(testing::TempDir() + "/accrue-damaged-" + std::to_string(::getpid()), bytes);
+  return test::write_file((test::ProgramFolder::path() / "damaged").string(), bytes);
 }
 
 // Every byte is touched, for a sanitizer to see.

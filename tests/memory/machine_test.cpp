@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+#include "tests/support/files.h"
+
 namespace accrue::memory {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 /// A root folder of a machine with 8000 MiB available, in which this process has 100 MiB and 25 MiB of files.
 class MachineRoot {
  public:
-  explicit MachineRoot(const std::string& name) : path_(fs::path(testing::TempDir()) / ("machine_" + name)) {
+  explicit MachineRoot(const std::string& name) : path_(test::ProgramFolder::path() / name) {
     fs::remove_all(path_);
     write("proc/meminfo", "MemTotal: 16777216 kB\nMemFree: 1 kB\nMemAvailable:   8192000 kB\n");
     const int64_t pages = kMiB / ::sysconf(_SC_PAGESIZE);

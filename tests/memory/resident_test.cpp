@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/files.h"
+
 namespace accrue::memory {
 namespace {
 
 std::filesystem::path root_with(const std::string& status) {
-  const std::filesystem::path root = testing::TempDir() + "accrue_resident";
+  const std::filesystem::path root = test::ProgramFolder::path() / "root";
   std::filesystem::remove_all(root);
   std::filesystem::create_directories(root / "proc/self");
   std::ofstream(root / "proc/self/status") << status;
@@ -52,7 +54,7 @@ TEST(ResidentBytes, IsEmptyWhereTheSystemDoesNotTell) {
   EXPECT_EQ(resident_bytes("/no/such/root"), std::nullopt);
   EXPECT_EQ(resident_bytes(root_with("")), std::nullopt);
   std::ofstream(root_with("") / "proc/self/statm") << "500 many\n";
-  EXPECT_EQ(resident_bytes(std::filesystem::path(testing::TempDir()) / "accrue_resident"), std::nullopt);
+  EXPECT_EQ(resident_bytes(test::ProgramFolder::path() / "root"), std::nullopt);
 }
 
 TEST(ResidentBytes, FollowsThisProcess) {

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tests/support/errors.h"
+#include "tests/support/files.h"
 #include "tests/support/warnings.h"
 
 namespace accrue {
@@ -19,9 +20,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 std::string fresh_path(const std::string& name) {
-  const std::string path = testing::TempDir() + "accrue_" + name;
-  std::filesystem::remove_all(path);
-  return path;
+  return test::fresh_folder() + "/" + name;
 }
 
 std::string contents(const std::string& path) {
