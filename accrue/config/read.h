@@ -24,6 +24,7 @@ struct Source {
 struct Given {
   std::optional<Value> value;
   std::string place;
+  bool takes_back = false;  ///< a null, of a key that has a default where it has a meaning
 };
 
 /// What was given, by dotted path.
@@ -32,7 +33,8 @@ using GivenValues = std::map<std::string, Given, std::less<>>;
 /// The node as the key's type; what does not fit becomes a problem and gives nothing.
 std::optional<Value> read_value(const Key& key, const Node& node, const Source& source, Problems& problems);
 
-/// Reads a whole tree over what was given before. A null takes back a key that has no default of its own.
+/// Reads a whole tree over what was given before. A null takes back a key that has no default of its own, or
+/// no meaning in this run: whether it has one is judged later.
 void read_tree(const Node& root, const Source& source, GivenValues& given, Problems& problems);
 
 /// Reads one value of a command line or the environment over what was given before.

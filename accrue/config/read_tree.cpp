@@ -25,6 +25,10 @@ void read_key(const Key& key, const Node& node, const Source& source, GivenValue
     given.erase(std::string(key.path));
     return;
   }
+  if (node.kind == Node::Kind::null && !needs_of(key).empty()) {
+    given[std::string(key.path)] = {std::nullopt, source.place(node), true};
+    return;
+  }
   given[std::string(key.path)] = {read_value(key, node, source, problems), source.place(node)};
 }
 

@@ -44,12 +44,16 @@ bool is_unclear(const Resolution& r, std::string_view path) {
 
 void check_meaning(Resolution& r) {
   for (const Key& key : schema()) {
-    if (r.given.find(key.path) == r.given.end()) continue;
+    const auto given = r.given.find(key.path);
+    if (given == r.given.end()) continue;
     const std::vector<Need> needs = needs_of(key);
     const auto broken = std::find_if(needs.begin(), needs.end(), [&](const Need& need) {
       return !is_unclear(r, need.key) && !need.holds(r.run);
     });
-    if (broken == needs.end()) continue;
+    if (given->second.takes_back && broken == needs.end()) {
+      static_cast<void>(read_value(key, Node{}, Source{given->second.place, false}, r.problems));
+    }
+    if (given->second.takes_back || broken == needs.end()) continue;
     const bool by_task = r.origins.count(std::string(broken->key)) > 0;
     r.problems.add(message::config_no_meaning, {{"place", r.place(key.path)},
                                                 {"path", key.path},
