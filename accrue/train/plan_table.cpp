@@ -2,6 +2,7 @@
 #include "accrue/train/plan_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -48,7 +49,8 @@ std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double 
     const size_t largest = planner.largest_of(groups);
     PlanRow row{.name = std::move(name),
                 .num_micro_steps = plan.num_micro_steps(),
-                .largest = plan.groups[largest].length};
+                .samples = plan.groups[largest].length,
+                .tokens = std::llround(groups[largest].total)};
     row.fits = planner.fits(groups[largest]);
     const bool soon = planner.predict(groups[largest]).seconds.value_or(0) < seconds;
     std::optional<Probe> probe;
@@ -78,20 +80,26 @@ std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double 
 }
 
 std::string describe(const std::vector<PlanRow>& rows) {
-  std::string text = padded("", 20) + right("steps", 6) + right("largest", 9) + right("activations", 13) +
-                     right("workspace", 12) + right("peak", 12) + right("saved", 12) + right("time", 11) +
-                     "\n";
+  const bool has_tokens =
+      std::any_of(rows.begin(), rows.end(), [](const PlanRow& row) { return row.tokens != row.samples; });
+  const auto tokens = [&](const std::string& cell) { return has_tokens ? right(cell, 9) : ""; };
+  std::string text = padded("", 20) + right("micro-steps", 11) + right("samples", 9) + tokens("tokens") +
+                     right("activations", 13) + right("workspace", 12) + right("peak", 12) +
+                     right("saved", 12) + right("time", 11) + "\n";
   const std::optional<int64_t> whole = rows.empty() ? std::nullopt : rows.front().peak;
   for (const PlanRow& row : rows) {
     const std::optional<int64_t> saved = whole && row.peak ? std::optional(*whole - *row.peak) : std::nullopt;
-    text += padded(row.name, 20) + right(std::to_string(row.num_micro_steps), 6) +
-            right(std::to_string(row.largest), 9) + right(bytes_text(row.activations), 13) +
-            right(bytes_text(row.workspace), 12) + right(bytes_text(row.peak), 12) +
-            right(saved && *saved >= 0 ? bytes_text(saved) : "-", 12) + right(seconds_text(row.seconds), 11) +
-            (row.is_measured ? "" : "  foretold") + (row.fits ? "" : ", over the budget") + "\n";
+    text += padded(row.name, 20) + right(std::to_string(row.num_micro_steps), 11) +
+            right(std::to_string(row.samples), 9) + tokens(std::to_string(row.tokens)) +
+            right(bytes_text(row.activations), 13) + right(bytes_text(row.workspace), 12) +
+            right(bytes_text(row.peak), 12) + right(saved && *saved >= 0 ? bytes_text(saved) : "-", 12) +
+            right(seconds_text(row.seconds), 11) + (row.is_measured ? "" : "  foretold") +
+            (row.fits ? "" : ", over the budget") + "\n";
   }
   if (!rows.empty()) {
-    text += "The same in every row: gradients " + bytes_text(rows.front().gradients) +
+    text += std::string(has_tokens ? "Samples, tokens" : "Samples") +
+            ", activations and workspace are of the micro-step that takes the most memory.\n" +
+            "The same in every row: gradients " + bytes_text(rows.front().gradients) +
             ", parameters and optimizer state " + bytes_text(rows.front().parameters_and_state) + ".\n";
   }
   return text;
@@ -102,7 +110,8 @@ std::string to_json(const std::vector<PlanRow>& rows) {
   for (const PlanRow& row : rows) {
     list.push_back({{"name", row.name},
                     {"num_micro_steps", row.num_micro_steps},
-                    {"largest_samples", row.largest},
+                    {"largest_samples", row.samples},
+                    {"largest_tokens", row.tokens},
                     {"activations", json_of(row.activations)},
                     {"workspace", json_of(row.workspace)},
                     {"gradients", row.gradients},
@@ -117,15 +126,17 @@ std::string to_json(const std::vector<PlanRow>& rows) {
 
 std::string describe_candidates(const Planner& planner, int64_t batch) {
   if (planner.candidates().empty()) return "";
-  std::string text =
-      right("at most", 10) + right("samples", 9) + right("peak", 12) + right("ms/sample", 12) + "\n";
+  const bool by_tokens = std::any_of(planner.candidates().begin(), planner.candidates().end(),
+                                     [](const Candidate& one) { return one.capacity != one.samples; });
+  std::string text = right(by_tokens ? "at most tokens" : "at most samples", 17) + right("samples run", 13) +
+                     right("peak", 12) + right("ms/sample", 12) + "\n";
   for (const Candidate& candidate : planner.candidates()) {
     char milliseconds[32] = "-";
     if (candidate.seconds) {
       std::snprintf(milliseconds, sizeof milliseconds, "%.4g",
                     1e3 * *candidate.seconds / static_cast<double>(batch));
     }
-    text += right(std::to_string(candidate.capacity), 10) + right(std::to_string(candidate.samples), 9) +
+    text += right(std::to_string(candidate.capacity), 17) + right(std::to_string(candidate.samples), 13) +
             right(candidate.peak_bytes > 0 ? bytes_text(candidate.peak_bytes) : "not known", 12) +
             right(milliseconds, 12) + (candidate.fits ? "" : "  does not fit") +
             (candidate.fits && !candidate.seconds ? "  not timed" : "") +

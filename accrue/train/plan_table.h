@@ -10,11 +10,13 @@
 
 namespace accrue {
 
-/// One way of cutting a batch, and what it takes. Bytes are of its largest group.
+/// One way of cutting a batch, and what it takes. Samples, tokens, activations and workspace are of the group
+/// that takes the most memory: with sequences not always the one with the most samples.
 struct PlanRow {
   std::string name;  ///< "whole batch", "num_micro_steps 4", "chosen"
   int64_t num_micro_steps = 0;
-  int64_t largest = 0;  ///< samples of the largest group
+  int64_t samples = 0;
+  int64_t tokens = 0;  ///< the sum of the samples' sizes; padded where the model wants that; else as samples
   std::optional<int64_t> activations = {};
   std::optional<int64_t> workspace = {};
   int64_t gradients = 0;
@@ -35,7 +37,8 @@ std::string describe(const std::vector<PlanRow>& rows);
 /// A JSON array.
 std::string to_json(const std::vector<PlanRow>& rows);
 
-/// The sizes that were tried, as a table: capacity, samples, peak, milliseconds a sample, the chosen marked.
+/// The sizes that were tried, as a table: the most samples or tokens of a group, the samples of the group
+/// that was tried, its peak, milliseconds a sample, the chosen marked.
 std::string describe_candidates(const Planner& planner, int64_t batch);
 
 }  // namespace accrue

@@ -315,5 +315,15 @@ TEST(PlanTable, SetsWholeBatchAndSplitsSideBySide) {
   EXPECT_THAT(text, HasSubstr("The same in every row: gradients "));
 }
 
+TEST(PlanTable, SaysWhichOfItsColumnsAreSamplesAndWhichTokens) {
+  const PlanRow pictures{.name = "chosen", .num_micro_steps = 4, .samples = 16, .tokens = 16};
+  EXPECT_THAT(describe({pictures}), HasSubstr("micro-steps  samples  activations"));
+  EXPECT_THAT(describe({pictures}), HasSubstr("Samples, activations and workspace are of"));
+  const PlanRow sequences{.name = "chosen", .num_micro_steps = 4, .samples = 8, .tokens = 480};
+  EXPECT_THAT(describe({sequences}), HasSubstr("micro-steps  samples   tokens  activations"));
+  EXPECT_THAT(describe({sequences}), HasSubstr("          4        8      480 "));
+  EXPECT_THAT(describe({sequences}), HasSubstr("Samples, tokens, activations and workspace are of"));
+}
+
 }  // namespace
 }  // namespace accrue
