@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/plan/choice_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -9,11 +10,16 @@
 #include <cstdlib>
 
 #include "tests/support/files.h"
+#include "tests/support/warnings.h"
 
 namespace accrue {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
 
 /// An environment variable with another value (null: none) for a scope.
 class Variable {
@@ -53,6 +59,18 @@ TEST(ChoiceFile, PathFollowsTheEnvironment) {
   EXPECT_TRUE(choice_file_path().empty());
 }
 
+TEST(ChoiceFile, ARelativeOneLiesInTheCurrentFolder) {
+  const fs::path here = fs::current_path();
+  const std::string folder = test::fresh_folder();
+  fs::current_path(folder);
+  EXPECT_TRUE(keep_choice("plans.json", "a", "1"));
+  EXPECT_EQ(find_choice("plans.json", "a"), "1");
+  EXPECT_TRUE(keep_choice("new/plans.json", "a", "2"));
+  fs::current_path(here);
+  EXPECT_EQ(find_choice(folder + "/plans.json", "a"), "1");
+  EXPECT_EQ(find_choice(folder + "/new/plans.json", "a"), "2");
+}
+
 TEST(ChoiceFile, KeepsTextsByKeyInFoldersThatItMakes) {
   const fs::path file = fs::path(test::fresh_folder()) / "new" / "folder" / "plans.json";
   EXPECT_EQ(find_choice(file, "a"), std::nullopt);
@@ -83,12 +101,19 @@ TEST(ChoiceFile, ABrokenCacheCountsAsEmptyAndIsMadeAnew) {
   ASSERT_TRUE(keep_choice(file, "a", "1"));
   const std::string whole = test::read_file(file);
   for (const std::string& broken :
-       {std::string(), whole.substr(0, whole.size() - 3), whole + "}", whole.substr(0, 30) + "\xff\x80\n",
-        test::replaced(whole, "choices", "choice"), test::replaced(whole, "\"1\"", "[")}) {
+       {std::string(), whole.substr(0, whole.size() - 3), whole + "}", whole.substr(0, 9),
+        whole.substr(0, 30) + "\xff\x80\n", test::replaced(whole, "choices", "choice"),
+        test::replaced(whole, "\"1\"", "[")}) {
     test::write_file(file, broken);
+    const test::Warnings warnings;
     EXPECT_EQ(find_choice(file, "a"), std::nullopt) << broken;
     EXPECT_TRUE(keep_choice(file, "b", "2")) << broken;
     EXPECT_EQ(find_choice(file, "b"), "2") << broken;
+    if (broken.empty()) {
+      EXPECT_THAT(warnings.texts, IsEmpty());
+    } else {
+      EXPECT_THAT(warnings.texts, ElementsAre(StartsWith(file + ": the kept choices"))) << broken;
+    }
   }
   test::write_file(file, test::replaced(whole, "\"1\"", "1"));  // no text
   EXPECT_EQ(find_choice(file, "a"), std::nullopt);
@@ -98,8 +123,10 @@ TEST(ChoiceFile, NothingElseIsReplaced) {
   const std::string folder = test::fresh_folder();
   for (const std::string other : {"my thesis", "{\"choices\":{\"a\":\"1\"}}", "{}"}) {
     const std::string file = test::write_file(folder + "/other", other);
+    const test::Warnings warnings;
     EXPECT_EQ(find_choice(file, "a"), std::nullopt);
     EXPECT_FALSE(keep_choice(file, "a", "1"));
+    EXPECT_THAT(warnings.texts, ElementsAre(HasSubstr("the file that is there holds no choices")));
     EXPECT_EQ(test::read_file(file), other);
   }
   EXPECT_FALSE(keep_choice(folder, "a", "1"));
@@ -124,7 +151,10 @@ TEST(ChoiceFile, ALinkStaysOne) {
 TEST(ChoiceFile, WhereNothingCanBeWrittenItSaysSo) {
   EXPECT_FALSE(keep_choice({}, "a", "1"));
   EXPECT_EQ(find_choice({}, "a"), std::nullopt);
+  const test::Warnings warnings;
   EXPECT_FALSE(keep_choice("/proc/accrue/plans.json", "a", "1"));  // nobody can make a folder there
+  EXPECT_THAT(warnings.texts, ElementsAre(StartsWith("/proc/accrue/plans.json: the chosen micro-batch cannot "
+                                                     "be kept")));
   const std::string folder = test::fresh_folder();
   const std::string file = test::write_file(folder + "/file", "x");
   EXPECT_FALSE(keep_choice(file + "/plans.json", "a", "1"));

@@ -152,6 +152,20 @@ class Memory(ProgramTest):
         self.assertEqual(strict(self.accrue(*words, **cache)[0])["chosen"]["capacity"], 7)
         self.assertNotEqual(strict(self.accrue(*words, "--fresh", **cache)[0])["chosen"]["capacity"], 7)
 
+    def test_a_cache_of_choices_that_cannot_be_used_is_told_of_once(self):
+        words = ["plan", "run.yaml", *AUTO, "--set", "batch.memory=1GiB", "-q"]
+        kept = self.folder / "plans.json"
+        self.assertEqual(self.accrue(*words, ACCRUE_PLAN_CACHE="plans.json")[1], "")
+        whole = kept.read_text()
+        kept.write_text(whole[: len(whole) // 2])
+        said = self.accrue(*words, ACCRUE_PLAN_CACHE="plans.json")[1]
+        self.assertRegex(said, r"\Awarning: plans.json: the kept choices [^\n]* is damaged and is written anew[^\n]*\n\Z")
+        self.assertEqual(self.accrue(*words, ACCRUE_PLAN_CACHE="plans.json")[1], "")
+        for place in ("run.yaml", "run.yaml/plans.json", "/proc/accrue/plans.json"):
+            said = self.accrue(*words, ACCRUE_PLAN_CACHE=place)[1]
+            self.assertRegex(said, rf"\Awarning: {place}: the chosen micro-batch cannot be kept[^\n]*\n\Z")
+        self.assertIn("task: classification", (self.folder / "run.yaml").read_text())
+
     def test_without_the_allocator_there_is_no_budget(self):
         _, said = self.accrue("train", "run.yaml", "--set", "batch.memory=1GiB", code=2, ACCRUE_ALLOCATOR="system")
         self.assertIn('ACCRUE_ALLOCATOR is "system"', said)
