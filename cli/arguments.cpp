@@ -184,7 +184,7 @@ Arguments parse(const std::vector<std::string>& words) {
                   "go on from the latest checkpoint in output_dir; --resume=DIR from another");
   train->add_option(kResumeFrom, flags.resume_from, "")->group("");
   train->add_flag("--overwrite", arguments.overwrite, "remove what an earlier run left in output_dir");
-  train->add_flag("--json", arguments.json, "print the summary as JSON");
+  train->add_flag("--json", arguments.json, "print the summary as JSON, with -q as well");
 
   CLI::App* plan = add_command(app, "plan", "show how the batch is cut and what it needs", arguments);
   add_configuration(plan, arguments, flags, shown_set);

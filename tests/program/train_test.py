@@ -37,6 +37,12 @@ class Train(ProgramTest):
         self.assertEqual(summary["updates"], 24)
         self.assertEqual(summary["best"]["metric"], "accuracy")
 
+    def test_quiet_says_nothing_of_a_run_that_ends_well_and_leaves_its_results(self):
+        self.assertEqual(self.accrue("train", "run.yaml", "-q"), ("", ""))
+        self.assertEqual(strict((self.folder / "run/run.json").read_text())["training"]["updates"], 24)
+        out, said = self.accrue("train", "run.yaml", "-q", "--json", "--overwrite")
+        self.assertEqual((strict(out)["updates"], said), (24, ""))
+
     def test_first_loss_and_gradient_norm_do_not_depend_on_the_micro_batch(self):
         firsts = []
         for micro_batch in (1, 3, 7, 16, 128):
