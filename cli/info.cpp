@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands that need no data: init, schema, doctor.
-#include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <torch/version.h>
 
@@ -22,6 +21,7 @@
 #include "accrue/config/load.h"
 #include "accrue/config/schema.h"
 #include "accrue/config/templates.h"
+#include "accrue/microstep/threads.h"
 #include "accrue/nn/products.h"
 #include "accrue/report/measure_speed.h"
 #include "accrue/report/speed.h"
@@ -82,7 +82,7 @@ void set_threads(const Arguments& arguments, Doctor& doctor) {
 Doctor examine(const Arguments& arguments) {
   Doctor doctor;
   set_threads(arguments, doctor);
-  at::set_num_threads(doctor.threads);
+  use_threads(doctor.threads);
   const ThreadCount limit = default_threads();
   const SpeedSettings settings = {.threads = doctor.threads,
                                   .thread_limit = limit.count,

@@ -2,7 +2,6 @@
 #include "cli/session.h"
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <exception>
@@ -22,6 +21,7 @@
 #include "accrue/memory/refusal.h"
 #include "accrue/memory/resident.h"
 #include "accrue/microstep/batch_norm.h"
+#include "accrue/microstep/threads.h"
 #include "accrue/nn/products.h"
 #include "accrue/report/from_result.h"
 #include "accrue/train/without_budget.h"
@@ -122,7 +122,7 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
                   bool keeps_budget) {
   const config::Run& run = loaded.run;
   config::warn_of_slow(loaded, has_bf16_units());
-  at::set_num_threads(run.threads);
+  use_threads(run.threads);
   nn::product_library();  // loads it before memory is measured; a wrong word in the environment stops here
   at::manual_seed(run.seed);
 

@@ -2,6 +2,7 @@ accrue_sources(core base
   checksum.cpp
   error.cpp
   interrupt.cpp
+  limits.cpp
   log.cpp
   message.cpp
   nearest.cpp

@@ -17,8 +17,10 @@
 #endif
 
 #include "accrue/base/error.h"
+#include "accrue/base/limits.h"
 #include "accrue/base/log.h"
 #include "accrue/base/messages/batch.h"
+#include "accrue/base/units.h"
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/refusal.h"
 
@@ -78,6 +80,9 @@ class Batcher::Reader {
     try {
       thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
     } catch (const std::system_error& error) {
+      if (!has_room_for_thread()) {
+        fail(message::batcher_no_room, {{"stack", format_bytes(static_cast<uint64_t>(thread_stack()))}});
+      }
       fail(message::batcher_no_thread, {{"reason", error.what()}});
     }
   }

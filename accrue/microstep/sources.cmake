@@ -8,5 +8,6 @@ accrue_sources(torch microstep
   next_tokens.cpp
   run.cpp
   slice.cpp
+  threads.cpp
   token_losses.cpp
   type_name.cpp)

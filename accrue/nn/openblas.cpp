@@ -4,12 +4,16 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "accrue/base/error.h"
+#include "accrue/base/limits.h"
 #include "accrue/base/log.h"
 #include "accrue/base/messages/nn.h"
+#include "accrue/base/units.h"
 
 #if !defined(ACCRUE_OPENBLAS_FILE)
 #define ACCRUE_OPENBLAS_FILE ""
@@ -19,6 +23,7 @@ namespace accrue::nn {
 namespace {
 
 constexpr const char* kFile = ACCRUE_OPENBLAS_FILE;
+constexpr int64_t kRoomForTheRest = int64_t{64} << 20;  // a small run's tensors, and the stack of its reader
 
 /// Wheels for other projects to build on prefix every name.
 template <class Function>
@@ -90,7 +95,7 @@ bool is_of_another_maker() {
 #endif
 }
 
-std::optional<OpenBlas> choose(bool torch_has_mkl) {
+std::optional<OpenBlas> choose(bool torch_has_mkl, int threads) {
   const char* const value = std::getenv("ACCRUE_PRODUCTS");
   const std::string_view word = value == nullptr ? "" : value;
   if (!word.empty() && word != "openblas" && word != "torch") {
@@ -98,6 +103,12 @@ std::optional<OpenBlas> choose(bool torch_has_mkl) {
   }
   const bool is_default = torch_has_mkl && is_of_another_maker() && *kFile != '\0';
   if (word == "torch" || (word.empty() && !is_default)) return std::nullopt;
+  if (is_memory_limited() && !has_room(openblas_room(threads) + kRoomForTheRest)) {
+    const std::string needed = format_bytes(static_cast<uint64_t>(openblas_room(threads) + kRoomForTheRest));
+    if (!word.empty()) fail(message::nn_openblas_no_room, {{"needed", needed}, {"threads", threads}});
+    warn(message::nn_openblas_left, {{"needed", needed}, {"threads", threads}});
+    return std::nullopt;
+  }
   std::string reason;
   std::optional<OpenBlas> blas = load(reason);
   if (!blas && !word.empty()) fail(message::nn_openblas, {{"reason", reason}});
@@ -107,8 +118,16 @@ std::optional<OpenBlas> choose(bool torch_has_mkl) {
 
 }  // namespace
 
-const OpenBlas* openblas(bool torch_has_mkl) {
-  static const std::optional<OpenBlas> chosen = choose(torch_has_mkl);
+int64_t openblas_room(int threads) {
+  std::error_code unknown;
+  const auto file = static_cast<int64_t>(std::filesystem::file_size(kFile, unknown));
+  // The wheel's library takes 32 MiB for each thread; others are built with up to 128.
+  const bool is_wheel = std::string_view(kFile).find("scipy_openblas") != std::string_view::npos;
+  return (unknown ? 0 : file) + ((int64_t{is_wheel ? 32 : 128} * threads) << 20);
+}
+
+const OpenBlas* openblas(bool torch_has_mkl, int threads) {
+  static const std::optional<OpenBlas> chosen = choose(torch_has_mkl, threads);
   return chosen ? &*chosen : nullptr;
 }
 

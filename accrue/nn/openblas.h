@@ -4,6 +4,7 @@
 // steadier.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace accrue::nn {
@@ -29,12 +30,16 @@ struct OpenBlas {
   }
 };
 
+/// Address space of the library and of the buffers that `threads` threads take when they first multiply.
+int64_t openblas_room(int threads);
+
 /// OpenBLAS where the layers' products take it, else null, and LibTorch multiplies. Without a word it is
 /// taken where the build found one, LibTorch multiplies with MKL (`torch_has_mkl`) and the processor is an
 /// x86 one not made by Intel; ACCRUE_PRODUCTS "openblas" or "torch" decides otherwise. Decided at the first
-/// call, which should come before other threads are started: it sets OPENBLAS_NUM_THREADS while it loads the
-/// library, whose own threads are not used. Warns where the one that the build found cannot be loaded. Throws
-/// ConfigError for another word, and for "openblas" where there is none that fits.
-const OpenBlas* openblas(bool torch_has_mkl);
+/// call, before there are threads that read the environment: it sets OPENBLAS_NUM_THREADS while it loads the
+/// library, whose own threads are not used. Warns where the one that the build found cannot be loaded, or a
+/// limit of the process leaves no room for it on `threads` threads. Throws ConfigError for another word, and
+/// for "openblas" where there is none that fits, BudgetError where there is no room for it.
+const OpenBlas* openblas(bool torch_has_mkl, int threads);
 
 }  // namespace accrue::nn

@@ -9,10 +9,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
+#include "accrue/base/limits.h"
 #include "accrue/nn/openblas.h"
 #include "accrue/nn/plain.h"
 #include "accrue/nn/rows.h"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 namespace accrue::nn {
 namespace {
@@ -77,8 +82,37 @@ void multiply(Gemm<Real> gemm, const at::Tensor& c, const at::Tensor& a, const a
   });
 }
 
+/// Has all threads multiply at once, so that each takes its buffer now: where address space is limited
+/// tensors may have it later, and OpenBLAS ends the process when it finds none.
+void take_buffers([[maybe_unused]] const OpenBlas& blas, [[maybe_unused]] int threads) {
+#ifdef _OPENMP
+  constexpr int kSize = 512, kTries = 100;
+  constexpr size_t kElements = size_t{kSize} * kSize;
+  const std::vector<float> factor(kElements);
+  std::vector<float> products(kElements * static_cast<size_t>(threads));
+  const int64_t wanted = read_address_space().writable + openblas_room(threads) - openblas_room(1);
+  // A thread that comes late takes the buffer of one that is done.
+  for (int i = 0; i < kTries && read_address_space().writable < wanted; ++i) {
+#pragma omp parallel num_threads(threads)
+    {
+      float* const product = products.data() + kElements * static_cast<size_t>(omp_get_thread_num());
+#pragma omp barrier
+      blas.sgemm(kRowMajor, kAsItIs, kAsItIs, kSize, kSize, kSize, 1, factor.data(), kSize, factor.data(),
+                 kSize, 0, product, kSize);
+    }
+  }
+#endif
+}
+
+const OpenBlas* load_once() {
+  const int threads = at::get_num_threads();
+  const OpenBlas* const blas = openblas(at::hasMKL(), threads);
+  if (blas != nullptr && is_memory_limited()) take_buffers(*blas, threads);
+  return blas;
+}
+
 const OpenBlas* library() {
-  const OpenBlas* const blas = openblas(at::hasMKL());
+  static const OpenBlas* const blas = load_once();
   return is_plain() ? nullptr : blas;
 }
 

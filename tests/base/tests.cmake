@@ -4,6 +4,7 @@ accrue_test(base
   error_test.cpp
   files_test.cpp
   interrupt_test.cpp
+  limits_test.cpp
   nearest_test.cpp
   processor_test.cpp
   random_test.cpp

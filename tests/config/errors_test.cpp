@@ -77,8 +77,9 @@ TEST(WrongOverride, IsToldWithItsArgument) {
             "argument 3: seed: got nothing, needed a whole number from 0 to 18446744073709551615");
   EXPECT_EQ(message_of({"model.kind=mlp", "model.hidden=null"}),
             "argument 4: model.hidden: got nothing, needed a list of whole numbers, each of at least 1");
-  EXPECT_EQ(message_of({"model.kind=linear", "model.hidden=[8]"}),
-            "argument 4: model.hidden: has no meaning with model.kind: linear; it needs model.kind: mlp, cnn");
+  EXPECT_EQ(
+      message_of({"model.kind=linear", "model.hidden=[8]"}),
+      "argument 4: model.hidden: has no meaning with model.kind: linear; it needs model.kind: mlp, cnn");
   EXPECT_EQ(message_of({"model.kind=linear", "model.hidden=null"}), "accepted");
   EXPECT_EQ(message_of({"data.inputs=[a"}),
             "argument 3: this is not YAML: end of sequence flow not found; look at indentation, brackets and "
