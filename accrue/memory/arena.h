@@ -56,7 +56,7 @@ class Arena {
   enum class Fit : uint8_t {
     lowest,  ///< the lowest free range that is large enough
     snug,    ///< the smallest one of at most four times the bytes, else above all that is taken: for what
-           ///< outlives its neighbours and would cut a large range in two
+             ///< outlives its neighbours and would cut a large range in two
   };
   /// A free range of `bytes` rounded up to pages. Reserves a region where there is none; empty where the
   /// system refuses that.

@@ -83,14 +83,14 @@ void ChainStep::run(Window& window, const Batch& batch, int64_t start, std::span
     find_targets(inputs, batch, start, rows);
     weight = weigh(inputs, rows);
     build = &build_for(rows);
-    forward<Real>(inputs, *build);
+    build->slots > 0 ? forward_panels<Real>(inputs, *build) : forward<Real>(inputs, *build);
     sum = loss_and_gradient<Real>(inputs, *build);
   }
   const auto between = ChainClock::now();
   {
     const memory::PhaseScope phase(memory::Phase::backward);
     window.begin_computed();
-    if (weight > 0) backward<Real>(inputs, *build);
+    if (weight > 0) build->slots > 0 ? backward_panels<Real>(*build) : backward<Real>(inputs, *build);
     window.end_computed(sum, weight, ids);
   }
   seconds.forward += seconds_between(begin, between);
@@ -146,7 +146,7 @@ void ChainStep::forward(const Inputs& inputs, const ChainBuild& build) {
 /// The sum, as its type rounds it; the gradient takes the output's place.
 template <class Real>
 double ChainStep::loss_and_gradient(const Inputs& inputs, const ChainBuild& build) {
-  Real* const output = memory_.mutable_data_ptr<Real>() + build.values.back();
+  Real* const output = memory_.mutable_data_ptr<Real>() + build.output;
   const int64_t width = layers_.back().out;
   const bool classes = loss_.kind == KnownLoss::Kind::cross_entropy;
   const auto loss_of_rows = [&](int64_t begin, int64_t end) {

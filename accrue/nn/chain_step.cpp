@@ -21,10 +21,6 @@ constexpr size_t kMostBuilds = 64;           // forgotten beyond, and made again
 constexpr int64_t kLargeBytes = 256 * 1024;  // what is kept between windows at most
 constexpr int64_t kAlignedElements = 16;     // every place begins at a cache line
 
-int64_t elements_of(int64_t rows, int64_t width) {
-  return (rows * width + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
-}
-
 /// The part of the buffer that belongs to a parameter, or nothing.
 at::Tensor sum_of(const at::Tensor& parameter, const GradientBuffer& gradients) {
   for (const GradientBuffer::Entry& entry : gradients.entries()) {
@@ -52,6 +48,12 @@ bool recomputes(const Model& model) {
 }
 
 }  // namespace
+
+int64_t ChainBuild::take(int64_t width) {
+  const int64_t at = elements;
+  elements += (samples * width + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
+  return at;
+}
 
 std::unique_ptr<ChainStep> ChainStep::make(const Model& model, const Loss& loss,
                                            const GradientBuffer& gradients) {
@@ -135,7 +137,7 @@ void ChainStep::find_x(Inputs& inputs, const Batch& batch, int64_t start, int64_
   const Layer& first = layers_.front();
   const at::Tensor& field = batch[fields_.front()];
   const bool direct = fields_.size() == 1 && field.scalar_type() == type_ && field.is_contiguous();
-  if (direct && is_small(length, first)) {
+  if (direct && (is_small(length, first) || in_panels(length))) {
     inputs.x_at = static_cast<const char*>(field.const_data_ptr()) +
                   start * first.in * static_cast<int64_t>(field.element_size());
     return;
@@ -169,16 +171,7 @@ const ChainBuild& ChainStep::build_for(int64_t rows) {
     return *found;
   }
   ChainBuild build{.rows = rows, .type = type_};
-  const auto take = [&](int64_t width) {
-    const int64_t at = build.elements;
-    build.elements += elements_of(rows, width);
-    return at;
-  };
-  for (const Layer& layer : layers_) {
-    build.values.push_back(take(layer.out));
-    const bool trained = layer.passes_on || layer.weight_sum.defined() || layer.bias_sum.defined();
-    build.slopes.push_back(layer.activation && trained ? take(layer.out) : -1);
-  }
+  in_panels(rows) ? lay_panels(build) : lay_rows(build);
   make_room(build);
   if (builds_.size() == kMostBuilds) builds_.clear();
   builds_.push_back(std::move(build));
@@ -186,12 +179,21 @@ const ChainBuild& ChainStep::build_for(int64_t rows) {
   return builds_.back();
 }
 
+void ChainStep::lay_rows(ChainBuild& build) const {
+  for (const Layer& layer : layers_) {
+    build.values.push_back(build.take(layer.out));
+    const bool trained = layer.passes_on || layer.weight_sum.defined() || layer.bias_sum.defined();
+    build.slopes.push_back(layer.activation && trained ? build.take(layer.out) : -1);
+  }
+  build.output = build.values.back();
+}
+
 void ChainStep::make_room(ChainBuild& build) {
   if (!memory_.defined() || memory_.scalar_type() != type_ || memory_.numel() < build.elements) {
     release();
     memory_ = at::empty({build.elements}, type_);
   }
-  if (!build.value_tensors.empty()) return;
+  if (!build.value_tensors.empty() || build.slots > 0) return;
   const bool all_small = std::all_of(layers_.begin(), layers_.end(),
                                      [&](const Layer& layer) { return is_small(build.rows, layer); });
   if (all_small) return;

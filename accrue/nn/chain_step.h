@@ -14,6 +14,7 @@
 #include "accrue/accumulate/window.h"
 #include "accrue/microstep/loss.h"
 #include "accrue/microstep/model.h"
+#include "accrue/nn/panels.h"
 
 namespace accrue::nn {
 
@@ -22,10 +23,22 @@ namespace accrue::nn {
 struct ChainBuild {
   int64_t rows = 0;
   at::ScalarType type = at::kFloat;
+  int64_t samples = rows;  ///< with those that fill the last panel
   int64_t elements = 0;
   std::vector<int64_t> values = {};  ///< of each layer's output [rows, out], later of its gradient
-  std::vector<int64_t> slopes = {};  ///< of its activation's derivative there
+  std::vector<int64_t> slopes = {};  ///< of its activation's derivative there; -1: not wanted
+  int64_t output = 0;                ///< of the last output's rows, later of their gradient
   std::vector<at::Tensor> value_tensors = {};
+
+  // Of panels (panels.h) only, in which then values and slopes are as well.
+  int64_t slots = 0;  ///< most threads at once; 0: no panels
+  int64_t x = 0;
+  std::vector<int64_t> gradients = {};  ///< of each layer's output
+  int64_t scratch = 0;                  ///< of the first slot's
+  int64_t scratch_each = 0;
+
+  /// The place of `width` numbers for each sample.
+  int64_t take(int64_t width);
 };
 
 /// Forward, loss and backward of a model that is a chain (Model::chain) under a known loss (Loss::known),
@@ -100,6 +113,17 @@ class ChainStep {
   double loss_and_gradient(const Inputs& inputs, const ChainBuild& build);
   template <class Real>
   void backward(const Inputs& inputs, const ChainBuild& build);
+  /// Whether the products of so many rows are done by panels, in chain_panels.cpp.
+  bool in_panels(int64_t rows) const;
+  void lay_rows(ChainBuild& build) const;
+  void lay_panels(ChainBuild& build) const;
+  template <class Real>
+  void forward_panels(const Inputs& inputs, const ChainBuild& build);
+  template <class Real>
+  void backward_panels(const ChainBuild& build);
+  template <class Real>
+  void backward_layer(const Layer& layer, const ChainBuild& build, const PanelBackward<Real>& of_input,
+                      const Real* x);
 
   Model model_;
   KnownLoss loss_;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "accrue/base/activation.h"
+#include "accrue/nn/panels.h"
 
 namespace accrue::nn {
 
@@ -149,6 +150,8 @@ struct LayerKernels {
   /// Gives the sum over the columns of their cross entropy with the targets, as torch's cross_entropy with
   /// sum reduction, label smoothing and class weights has it.
   double (*cross_entropy)(const CrossEntropyColumns<Real>& columns);
+
+  PanelKernels<Real> panels;
 };
 
 /// The compilation that goes with `accrue::kernels_named(name)`, which throws for what it throws for; Real is

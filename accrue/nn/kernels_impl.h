@@ -6,6 +6,7 @@
 #include "accrue/nn/cross_entropy_impl.h"
 #include "accrue/nn/group_norm_impl.h"
 #include "accrue/nn/kernels.h"
+#include "accrue/nn/panels_impl.h"
 #include "accrue/nn/rows_impl.h"
 
 namespace accrue::nn {
@@ -25,7 +26,14 @@ constexpr LayerKernels<Real> kCompiled = {.norm = norm<Real>,
                                           .attention_scratch = attention_scratch<Real>,
                                           .attend = attend<Real>,
                                           .attend_backward = attend_backward<Real>,
-                                          .cross_entropy = cross_entropy<Real>};
+                                          .cross_entropy = cross_entropy<Real>,
+                                          .panels = {.lanes = kPanelLanes<Real>,
+                                                     .scratch = panel_scratch<Real>,
+                                                     .forward = panel_forward<Real>,
+                                                     .backward = panel_backward<Real>,
+                                                     .add_weight_gradient = panel_weight_gradient<Real>,
+                                                     .of_rows = panels_of_rows<Real>,
+                                                     .to_rows = panels_to_rows<Real>}};
 
 }  // namespace
 }  // namespace accrue::nn

@@ -15,6 +15,7 @@
 #include "accrue/nn/openblas.h"
 #include "accrue/nn/plain.h"
 #include "accrue/nn/rows.h"
+#include "accrue/update/kernels.h"
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -130,7 +131,20 @@ bool multiplied_here(const at::Tensor& c, const at::Tensor& a, const at::Tensor&
   return true;
 }
 
+bool has_avx512() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f");
+#else
+  return false;
+#endif
+}
+
 }  // namespace
+
+bool multiplies_in_panels() {
+  static const bool fits = kernels_in_use() == "avx2" && !has_avx512();
+  return fits && library() != nullptr;
+}
 
 std::string product_library() {
   const OpenBlas* const blas = library();

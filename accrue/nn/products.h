@@ -21,6 +21,10 @@ void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b
 /// Whose products the layers take: an OpenBLAS by its name, or "LibTorch". Throws as openblas().
 std::string product_library();
 
+/// Whether a chain of layers multiplies by panels (panels.h) rather than by these: where they are OpenBLAS's
+/// and the layers' kernels those for AVX2, unless the processor has AVX-512, for which OpenBLAS has kernels.
+bool multiplies_in_panels();
+
 /// Rows and columns of the grid in which at most `threads` threads share a product [m, n] in parts of whole
 /// blocks of 16: of those with the most parts the one whose parts read the least, m / rows + n / columns.
 struct ProductGrid {

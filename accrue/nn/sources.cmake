@@ -20,6 +20,7 @@ accrue_sources(torch nn
   accelerate.cpp
   attention.cpp
   block.cpp
+  chain_panels.cpp
   chain_run.cpp
   chain_step.cpp
   compute_type.cpp

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "accrue/nn/openblas.h"
+#include "accrue/nn/plain.h"
 #include "tests/nn/gradients.h"
 
 namespace accrue::nn {
@@ -106,6 +107,12 @@ TEST(ProductGrid, UsesAllThreadsAndReadsTheLeast) {
   EXPECT_EQ(grid(32, 32, 16), std::pair(2L, 2L));
   EXPECT_EQ(grid(10, 8, 4), std::pair(1L, 1L));
   EXPECT_EQ(grid(40, 200, 16), std::pair(2L, 8L));
+}
+
+TEST(Products, PanelsOnlyInTheirPlace) {
+  EXPECT_FALSE(product_library() == "LibTorch" && multiplies_in_panels());
+  const PlainScope plain;
+  EXPECT_FALSE(multiplies_in_panels());
 }
 
 }  // namespace

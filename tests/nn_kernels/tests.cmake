@@ -3,4 +3,5 @@ accrue_test(nn_kernels
   attention_test.cpp
   cross_entropy_test.cpp
   group_norm_test.cpp
+  panels_test.cpp
   rows_test.cpp)
