@@ -22,7 +22,7 @@ import table
 from contenders import CONTENDERS, DATA, HERE, ROOT, Settings
 from machine import Failed, Machine
 
-ROUNDS = {"T": 5, "M": 5, "S": 3, "V": 3, "G": 3, "R": 3}
+ROUNDS = {"T": 5, "M": 5, "S": 3, "V": 3, "G": 3, "R": 6}
 SCHEDULE = {"T": (300, 2000), "M": (4, 24), "S": (1, 4), "V": (1, 3), "G": (1, 2)}  # updates: warm-up, measured
 QUICK = {"T": (50, 200), "M": (2, 5), "S": (1, 1), "V": (1, 1), "G": (1, 1)}
 LOSS_TOLERANCE = 1e-4  # relative, between contenders: the same arrays were read, in the same order

@@ -43,7 +43,9 @@ def finished(figures):
             "batch": batch,
             "micro_batch": min(batch, MICRO_BATCH),
             "seconds_per_sample": statistics.median(figures[batch]["medians"]),
+            "least_seconds_per_sample": min(figures[batch]["medians"]),
             "micro_seconds_per_sample": statistics.median(figures[batch]["micro_medians"]),
+            "least_micro_seconds_per_sample": min(figures[batch]["micro_medians"]),
             "flops_per_sample": MLP_SAMPLE,
             **figures[batch],
         }

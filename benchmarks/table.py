@@ -75,22 +75,23 @@ def groups(results):
 
 
 def sizes(figures, rate):
-    """Of workload R: the batch grows, the micro-batch stays; compared with one whole micro-batch, K = 1."""
+    """Of workload R: the batch grows, the micro-batch stays; compared with one whole micro-batch, K = 1.
+
+    A round's figure is the median of its updates. Neighbours of this machine come and go between rounds: the fastest round
+    of each batch is what they disturb least.
+    """
     first = next(figure for figure in figures if figure["batch"] == max(one["micro_batch"] for one in figures))
+    times = ("seconds_per_sample", "least_seconds_per_sample", "micro_seconds_per_sample", "least_micro_seconds_per_sample")
     rows = [
         (
             str(figure["batch"]),
             f"{figure['micro_batch']} x {figure['batch'] // figure['micro_batch']}",
-            time_text(figure["seconds_per_sample"]),
-            f"{figure['seconds_per_sample'] / first['seconds_per_sample']:.2f}",
-            time_text(figure["micro_seconds_per_sample"]),
-            f"{figure['micro_seconds_per_sample'] / first['micro_seconds_per_sample']:.2f}",
-            "-" if rate is None else f"{100 * figure['flops_per_sample'] / figure['seconds_per_sample'] / rate:.0f} %",
-            mib(figure["peak_bytes"]),
-            f"{figure['peak_bytes'] / first['peak_bytes']:.3f}",
+            *(f"{time_text(figure[time])} ({figure[time] / first[time]:.2f})" for time in times),
+            "-" if rate is None else f"{100 * figure['flops_per_sample'] / figure['least_seconds_per_sample'] / rate:.0f} %",
+            f"{mib(figure['peak_bytes'])} ({figure['peak_bytes'] / first['peak_bytes']:.3f})",
         )
         for figure in figures
     ]
-    compared = "to K = 1"
-    head = ("R: batch", "micro-batches", "a sample, median", compared, "forward and backward alone", compared, "of the limit", "peak MiB", compared)
+    head = ("R: batch", "micro-batches", "a sample (to K = 1): median round", "fastest round")
+    head += ("forward and backward alone: median round", "fastest round", "of the limit, fastest", "peak MiB (to K = 1)")
     return markdown(head, rows)
