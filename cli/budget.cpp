@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "accrue/base/error.h"
+#include "accrue/base/limits.h"
 #include "accrue/base/messages/cli.h"
 #include "accrue/base/units.h"
 #include "accrue/config/words.h"
@@ -97,9 +98,13 @@ void check_resident(const Session& session) {
   }
 }
 
+void fail_out_of_memory(const std::string& what) {
+  fail(is_memory_limited() ? message::out_of_limited_memory : message::out_of_memory, {{"what", what}});
+}
+
 void FailForBudget::operator()() const {
   const std::optional<memory::Refusal> refusal = memory::last_refusal();
-  if (!refusal) fail(message::out_of_memory, {{"what", "std::bad_alloc"}});
+  if (!refusal) fail_out_of_memory("std::bad_alloc");
   if (!refusal->budget) {
     fail(message::memory_below_model, {{"asked", bytes_text(refusal->asked)},
                                        {"live", bytes_text(refusal->live)},

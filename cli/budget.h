@@ -21,6 +21,9 @@ void keep_budget(const Session& session);
 /// Throws BudgetError where what was read and built has left the process over its budget.
 void check_resident(const Session& session);
 
+/// For memory that was refused beside the allocator's own word on it.
+[[noreturn]] void fail_out_of_memory(const std::string& what);
+
 /// Says what was there and what was asked for when memory was refused.
 struct FailForBudget {
   [[noreturn]] void operator()() const;

@@ -61,7 +61,7 @@ int guarded(const std::function<int()>& body) {
     return say(error);
   } catch (const c10::OutOfMemoryError& error) {
     return guarded([&]() -> int {
-      accrue::fail(accrue::message::out_of_memory, {{"what", first_line(error.what_without_backtrace())}});
+      accrue::cli::fail_out_of_memory(first_line(error.what_without_backtrace()));
     });
   } catch (const c10::Error& error) {
     return guarded([&]() -> int {
@@ -69,7 +69,7 @@ int guarded(const std::function<int()>& body) {
     });
   } catch (const std::bad_alloc&) {
     return guarded([]() -> int {
-      accrue::fail(accrue::message::out_of_memory, {{"what", "std::bad_alloc"}});
+      accrue::cli::fail_out_of_memory("std::bad_alloc");
     });
   } catch (const std::exception& error) {
     return guarded([&]() -> int {
