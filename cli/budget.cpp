@@ -128,7 +128,7 @@ PlannerOptions planner_options(const Session& session) {
   const config::Run& run = session.run();
   return {.micro_batch = run.plan.micro_batch,
           .budget = session.budget,
-          .guard = session.budget ? guard_of(*session.budget) : 0,
+          .guard = session.budget ? std::max<int64_t>(guard_of(*session.budget), 1) : 0,
           .grouping = run.grouping,
           .recompute = run.recompute,
           .probe = {.reduction = session.reduction(),
@@ -165,8 +165,7 @@ std::string foretold_text(const Prediction& prediction) {
 std::string contradiction_text(double times) {
   char text[200];
   std::snprintf(text, sizeof text,
-                "the fastest micro-step took %.2g times what was foretold when the plan was chosen; %s",
-                times,
+                "micro-steps took %.2g times what was foretold when the plan was chosen; %s", times,
                 times > 1 ? "other programs run beside this one, or the processor is slower than it was"
                           : "other programs ran beside that: a plan chosen anew (--fresh) may be faster");
   return text;

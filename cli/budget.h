@@ -55,7 +55,7 @@ std::string groups_text(const Plan& plan);
 /// "foretold 312.0 MiB at its peak, 1.2 s an update".
 std::string foretold_text(const Prediction& prediction);
 
-/// Of a run whose fastest micro-step took so many times what was foretold.
+/// Of a run whose micro-steps took so many times what was foretold.
 std::string contradiction_text(double times);
 
 /// The program's allocator, unless ACCRUE_ALLOCATOR is "system". First thing in main.

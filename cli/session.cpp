@@ -7,6 +7,7 @@
 #include <exception>
 #include <numeric>
 #include <sstream>
+#include <utility>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
@@ -121,9 +122,6 @@ namespace {
 Session build_all(config::Loaded loaded, const std::string& transform_json, bool measures_anew,
                   bool keeps_budget) {
   const config::Run& run = loaded.run;
-  config::warn_of_slow(loaded, has_bf16_units());
-  use_threads(run.threads);
-  nn::product_library();  // loads it before memory is measured; a wrong word in the environment stops here
   at::manual_seed(run.seed);
 
   Session session;
@@ -188,10 +186,15 @@ struct SayWhatWouldDo {
   const Session& session;
 
   [[noreturn]] void operator()() const {
+    if (!session.budget) FailForBudget{}();
     const WithoutBudget scope;
-    if (session.data.valid) evaluate_before(session);
-    const Batch batch = gather_first(session);
-    session.planner->refuse(batch, largest_sample(session, batch));
+    const auto [batch, largest] = at_start([this] {
+      if (session.data.valid) evaluate_before(session);
+      Batch first = gather_first(session);
+      std::optional<Batch> one = largest_sample(session, first);
+      return std::pair(std::move(first), std::move(one));
+    });
+    session.planner->refuse(batch, largest);
   }
 };
 
@@ -202,6 +205,9 @@ Batch Session::first_batch() const {
 }
 
 Session build(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
+  config::warn_of_slow(loaded, has_bf16_units());
+  use_threads(loaded.run.threads);
+  nn::product_library();  // loads it before memory is measured; a wrong word in the environment stops here
   const config::Loaded asked = loaded;
   std::exception_ptr over_budget;
   try {
@@ -219,7 +225,12 @@ Session build(config::Loaded loaded, const std::string& transform_json, bool mea
     const Session session = build_all(asked, transform_json, measures_anew, /*keeps_budget=*/false);
     SayWhatWouldDo{session}();
   };
-  at_start(say_what_would_do, [] {});
+  try {
+    at_start(say_what_would_do, [] {});
+  } catch (const BudgetError&) {
+    throw;
+  } catch (const Error&) {  // of what the first look did not come to
+  }
   std::rethrow_exception(over_budget);  // the machine does not have what it takes either
 }
 

@@ -144,7 +144,7 @@ int train(const Arguments& arguments) {
   said.evaluation.reset();  // it has just been said
   console.finish(said);
   if (const std::optional<double> times = session.planner->contradiction()) {
-    console.message(contradiction_text(*times));
+    console.header({contradiction_text(*times)});
   }
   if (summary.updates > 0 && !summary.interrupted) {
     console.header(lines_of("memory:\n" + memory::describe(ledger_of(session, session.first_batch()))));

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 #include "accrue/base/messages/formats.h"
+#include "accrue/base/units.h"
 #include "accrue/memory/pressure.h"
 
 namespace accrue {
@@ -54,6 +55,9 @@ MappedFile::MappedFile(const std::string& path, Purpose purpose) {
   size_ = static_cast<size_t>(status.st_size);
   if (size_ == 0) return;
   void* const start = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
+  if (start == MAP_FAILED && errno == ENOMEM) {
+    fail(message::file_no_room, {{"path", full_path(path)}, {"size", format_bytes(size_)}});
+  }
   if (start == MAP_FAILED) refuse(message::file_unreadable);
   data_ = static_cast<const std::byte*>(start);
   hook_ = std::make_unique<memory::PressureHook>(

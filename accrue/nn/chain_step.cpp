@@ -166,10 +166,13 @@ const ChainBuild& ChainStep::build_for(int64_t rows) {
   const auto found = std::find_if(builds_.begin(), builds_.end(), [&](const ChainBuild& build) {
     return build.rows == rows && build.type == type_;
   });
-  if (found != builds_.end()) {
+  const bool has_slots =
+      found != builds_.end() && (found->slots == 0 || found->slots >= at::get_num_threads());
+  if (has_slots) {
     make_room(*found);
     return *found;
   }
+  if (found != builds_.end()) builds_.erase(found);
   ChainBuild build{.rows = rows, .type = type_};
   in_panels(rows) ? lay_panels(build) : lay_rows(build);
   make_room(build);

@@ -121,9 +121,9 @@ std::optional<OpenBlas> choose(bool torch_has_mkl, int threads) {
 int64_t openblas_room(int threads) {
   std::error_code unknown;
   const auto file = static_cast<int64_t>(std::filesystem::file_size(kFile, unknown));
-  // The wheel's library takes 32 MiB for each thread; others are built with up to 128.
+  // The wheel's library takes 32 MiB for itself and for each thread; others are built with up to 128.
   const bool is_wheel = std::string_view(kFile).find("scipy_openblas") != std::string_view::npos;
-  return (unknown ? 0 : file) + ((int64_t{is_wheel ? 32 : 128} * threads) << 20);
+  return (unknown ? 0 : file) + ((int64_t{is_wheel ? 32 : 128} * (threads + 1)) << 20);
 }
 
 const OpenBlas* openblas(bool torch_has_mkl, int threads) {

@@ -91,9 +91,9 @@ void take_buffers([[maybe_unused]] const OpenBlas& blas, [[maybe_unused]] int th
   constexpr size_t kElements = size_t{kSize} * kSize;
   const std::vector<float> factor(kElements);
   std::vector<float> products(kElements * static_cast<size_t>(threads));
-  const int64_t wanted = read_address_space().writable + openblas_room(threads) - openblas_room(1);
+  const int64_t wanted = read_address_space().writable + openblas_room(threads) - openblas_room(0);
   // A thread that comes late takes the buffer of one that is done.
-  for (int i = 0; i < kTries && read_address_space().writable < wanted; ++i) {
+  for (int i = 0; i < kTries && (i == 0 || read_address_space().writable < wanted); ++i) {
 #pragma omp parallel num_threads(threads)
     {
       float* const product = products.data() + kElements * static_cast<size_t>(omp_get_thread_num());

@@ -35,6 +35,8 @@ void Planner::set_recomputed(const std::vector<bool>& which) {
   bytes_.memory = CostModel();
   bytes_.activations = CostModel();
   seconds_ = CostModel(/*keep_smallest=*/true);
+  chosen_seconds_ = CostModel(/*keep_smallest=*/true);
+  slowness_.clear();
 }
 
 int64_t Planner::num_recomputed() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -92,9 +93,9 @@ class Planner {
   int64_t evaluation_batch(const Batch& batch) const;
   int64_t num_recomputed() const;
   int64_t num_refusals() const noexcept { return num_refusals_; }
-  /// How many times the seconds that were foretold when the plan was chosen the run's fastest micro-step
-  /// takes, where that is more than 1.5 or less than 1 / 1.5: one of the two was timed beside another
-  /// program.
+  /// How many times the seconds that were foretold when the plan was chosen the run's micro-steps take (the
+  /// median of the latest), where that is more than 1.5 or less than 1 / 1.5: another program ran beside one
+  /// of the two. Empty where the size was given, or the choice restored.
   std::optional<double> contradiction() const;
   /// The most that a group may hold (samples, or tokens); 0 where micro_batch was given or nothing was
   /// chosen.
@@ -174,8 +175,7 @@ class Planner {
   std::optional<Bytes> decided_;   // when the choice was made: what plans are made by
   CostModel seconds_{/*keep_smallest=*/true};
   CostModel chosen_seconds_{/*keep_smallest=*/true};  // when the choice was made
-  std::optional<double> slowness_;                    // the least of seconds / foretold
-  int64_t num_compared_ = 0;
+  std::deque<double> slowness_;                       // seconds / foretold of the latest micro-steps
   int64_t num_refusals_ = 0;
   int64_t reached_ = 0;  // resident size that the process has had when it was prepared
   std::vector<Candidate> candidates_;

@@ -56,7 +56,6 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
   })};
   const bool can_recompute = model_.recompute && !recomputed_.empty();
   const bool may_recompute = can_recompute && options_.recompute != Recompute::never;
-  const std::optional<memory::Refusal> refusal = memory::last_refusal();
   const std::optional<int64_t> asked = as_it_is ? as_it_is : peak_without_budget(batch, rows, false);
   const std::optional<int64_t> one = rows.size() > 1 ? peak_without_budget(batch, largest, false) : asked;
   const std::optional<int64_t> one_again =
@@ -66,18 +65,20 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
 
   std::optional<int64_t> needed = may_recompute ? asked_again : asked;
   if (needed && asked) needed = std::min(*needed, *asked);
-  if (!needed && refusal) needed = refusal->outside + refusal->held + refusal->asked;
-  const int64_t peak = needed.value_or(0);
 
   std::string remedies;
-  const auto remedy = [&](const std::string& text, int64_t saved) {
+  const auto remedy = [&](const std::string& text, int64_t saved, std::optional<int64_t> then = {}) {
     if (saved <= 0) return;
     remedies += "\n  " + text + " saves " + bytes(saved);
-    if (options_.budget && budget_that_holds(peak - saved) > *options_.budget)
+    if (!then && needed) then = *needed - saved;
+    if (then && options_.budget && budget_that_holds(*then) > *options_.budget)
       remedies += ", not enough alone";
   };
   const memory::Ledger ledger = static_ledger(model_, updater_);
-  if (rows.size() > 1 && asked && one) remedy("batch.micro_batch 1 (or auto)", *asked - *one);
+  if (rows.size() > 1 && asked && one) {
+    const int64_t then = may_recompute && one_again ? std::min(*one, *one_again) : *one;
+    remedy("batch.micro_batch 1 (or auto)", *asked - *one, then);
+  }
   if (one && one_again && !may_recompute) remedy("batch.recompute auto", *one - *one_again);
   remedy("optimizer.name sgd without momentum", ledger.optimizer_state);
   if (ledger.masters > 0) {
@@ -86,11 +87,19 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
     remedy("precision.parameters bf16 with precision.master none (less exact)", wide_bytes(model_) / 2);
   }
   remedy("leaving out train.ema", ledger.average);
+  if (!needed) {
+    const std::optional<memory::Refusal> refusal = memory::last_refusal();
+    fail(message::machine_too_small, {{"samples", rows.size()},
+                                      {"asked", bytes(refusal ? refusal->asked : 0)},
+                                      {"live", bytes(refusal ? refusal->live : 0)},
+                                      {"outside", bytes(bytes_.outside)},
+                                      {"remedies", remedies}});
+  }
   fail(message::budget_too_small, {{"budget", options_.budget ? bytes(*options_.budget) : "of this machine"},
                                    {"samples", rows.size()},
                                    {"outside", bytes(bytes_.outside)},
                                    {"long_lived", bytes(ledger.long_lived())},
-                                   {"needed", bytes(budget_that_holds(peak))},
+                                   {"needed", bytes(budget_that_holds(*needed))},
                                    {"remedies", remedies}});
 }
 

@@ -89,7 +89,7 @@ void Planner::prepare(const Batch& batch, const std::optional<Batch>& largest) {
   memory::reset_peaks();
   if (model_.recompute) model_.recompute(recomputed_);  // what was noted of the parts was of sizes on trial
   decided_ = bytes_;
-  chosen_seconds_ = seconds_;
+  if (micro_batch_ == 0) chosen_seconds_ = seconds_;  // of a given size nothing was timed with care
   reached_ = memory::peak_resident_bytes().value_or(0);
   prepared_ = true;
 }
@@ -135,7 +135,8 @@ void Planner::try_largest(const Batch& batch, const Rows& rows) {
   if (probe) probe = try_rows(batch, rows, true);  // the first run of anything makes things that stay
   if (probe && fits(probe->size)) return;
   // Before anything is recomputed, for that brings code of its own into memory.
-  const std::optional<int64_t> as_it_is = probe ? std::optional(bytes_.peak(probe->size)) : std::nullopt;
+  const bool is_whole = probe && num_recomputed() == 0;
+  const std::optional<int64_t> as_it_is = is_whole ? std::optional(bytes_.peak(probe->size)) : std::nullopt;
   const bool may_recompute = make_room();
   if (may_recompute) {
     probe = try_rows(batch, rows, true);

@@ -23,8 +23,9 @@ constexpr const char* kFormat = "accrue-plan/1";
 // another program; those of shorter ones differ by chance.
 constexpr double kContradiction = 1.5;
 constexpr double kTellingSeconds = 1e-3;
-// Micro-steps of a run that tell how fast it is.
-constexpr int64_t kTellingMicroSteps = 8;
+// Micro-steps of a run that tell how fast it is, and of how many the latest count.
+constexpr size_t kTellingMicroSteps = 8;
+constexpr size_t kMostCompared = 1024;
 
 Json json_of(const Candidate& candidate) {
   return {{"capacity", candidate.capacity},
@@ -142,14 +143,17 @@ void Planner::warn_of_smaller_budget() const {
 void Planner::compare_speed(const GroupSize& size, double seconds) {
   const double foretold = chosen_seconds_.predict(size);
   if (foretold < kTellingSeconds) return;
-  ++num_compared_;
-  slowness_ = std::min(slowness_.value_or(seconds / foretold), seconds / foretold);
+  if (slowness_.size() == kMostCompared) slowness_.pop_front();
+  slowness_.push_back(seconds / foretold);
 }
 
 std::optional<double> Planner::contradiction() const {
-  if (num_compared_ < kTellingMicroSteps) return std::nullopt;
-  const bool contradicts = *slowness_ > kContradiction || *slowness_ * kContradiction < 1;
-  return contradicts ? slowness_ : std::nullopt;
+  if (slowness_.size() < kTellingMicroSteps) return std::nullopt;
+  std::vector<double> sorted(slowness_.begin(), slowness_.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  const bool contradicts = *middle > kContradiction || *middle * kContradiction < 1;
+  return contradicts ? std::optional(*middle) : std::nullopt;
 }
 
 /// A kept choice is good if its largest group still fits here and now, and if it does not run far faster than
