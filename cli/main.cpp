@@ -60,17 +60,14 @@ int guarded(const std::function<int()>& body) {
   } catch (const accrue::Error& error) {
     return say(error);
   } catch (const c10::OutOfMemoryError& error) {
-    return guarded([&]() -> int {
-      accrue::cli::fail_out_of_memory(first_line(error.what_without_backtrace()));
-    });
+    return guarded(
+        [&]() -> int { accrue::cli::fail_out_of_memory(first_line(error.what_without_backtrace())); });
   } catch (const c10::Error& error) {
     return guarded([&]() -> int {
       accrue::fail(accrue::message::inside_library, {{"what", first_line(error.what_without_backtrace())}});
     });
   } catch (const std::bad_alloc&) {
-    return guarded([]() -> int {
-      accrue::cli::fail_out_of_memory("std::bad_alloc");
-    });
+    return guarded([]() -> int { accrue::cli::fail_out_of_memory("std::bad_alloc"); });
   } catch (const std::exception& error) {
     return guarded([&]() -> int {
       accrue::fail(accrue::message::standard_library, {{"what", first_line(error.what())}});
