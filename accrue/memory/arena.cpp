@@ -2,13 +2,14 @@
 #include "accrue/memory/arena.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+
+#include "accrue/base/limits.h"
 
 namespace accrue::memory {
 namespace {
@@ -18,11 +19,6 @@ constexpr int64_t kLargestRequest = int64_t{1} << 43;  // in pages it fits Large
 
 int64_t rounded_up(int64_t bytes, int64_t unit) {
   return (bytes + unit - 1) / unit * unit;
-}
-
-bool is_limited(int resource) {
-  rlimit limit{};
-  return ::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
 int64_t memory_of_machine() {
@@ -289,7 +285,7 @@ int64_t Arena::untouched() noexcept {
 }
 
 bool Arena::grow(int64_t bytes) {
-  const bool limited = options_.just_enough || is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA);
+  const bool limited = options_.just_enough || is_memory_limited();
   const int64_t large = options_.reserve > 0 ? options_.reserve : memory_of_machine();
   if (!limited && add_region(std::max(bytes, large), false)) return true;
   return add_region(std::max(bytes, kSmallestRegion), true) || add_region(bytes, true);

@@ -3,16 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "accrue/base/limits.h"
 #include "accrue/base/random.h"
 #include "accrue/memory/pressure.h"
 
@@ -56,13 +55,6 @@ constexpr double kTouched = 2;
 /// In MiB.
 double outside_of(const Pool& pool) {
   return static_cast<double>(pool.statistics().outside) / static_cast<double>(kMiB);
-}
-
-int64_t read_address_space() {
-  std::ifstream file("/proc/self/statm");
-  int64_t pages = 0;
-  file >> pages;
-  return pages * ::sysconf(_SC_PAGESIZE);
 }
 
 int64_t largest_in(int64_t mebibytes) {
@@ -303,7 +295,7 @@ TEST(Pool, TheSystemsRefusalIsOne) {
 
 /// 0: all went as it should; else the line that did not.
 int use_limited_address_space() {
-  const auto size = static_cast<rlim_t>(read_address_space() + 300 * kMiB);
+  const auto size = static_cast<rlim_t>(read_address_space().all + 300 * kMiB);
   const rlimit limit{size, size};
   if (::setrlimit(RLIMIT_AS, &limit) != 0) return __LINE__;
   Pool pool;
