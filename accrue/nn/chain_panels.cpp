@@ -28,14 +28,6 @@ struct PanelBlocks {
 
 namespace {
 
-/// Multiplications that are worth another thread: some microseconds, several times what a hand-over costs.
-constexpr int64_t kLeastShare = 1 << 18;
-
-int64_t threads_worth(int64_t multiplications, int64_t most) {
-  const int64_t threads = at::in_parallel_region() ? 1 : std::min<int64_t>(most, at::get_num_threads());
-  return std::clamp<int64_t>(multiplications / kLeastShare, 1, threads);
-}
-
 /// run(part, slot) for all parts; no two at once have the same slot.
 template <class Run>
 void for_parts(int64_t parts, int64_t threads, const Run& run) {

@@ -26,8 +26,6 @@ namespace {
 constexpr int kRowMajor = 101;
 constexpr int kAsItIs = 111;
 constexpr int kTransposed = 112;
-/// Multiplications of one part: some microseconds, several times what a hand-over costs.
-constexpr int64_t kLeastPart = 1 << 18;
 /// A part's borders: whole blocks of what kernels keep in registers.
 constexpr int64_t kBorder = 16;
 
@@ -60,9 +58,7 @@ template <class Real>
 void multiply(Gemm<Real> gemm, const at::Tensor& c, const at::Tensor& a, const at::Tensor& b, Laid of_a,
               Laid of_b, bool adds) {
   const int64_t m = a.size(0), k = a.size(1), n = b.size(1);
-  const int64_t worth = std::max<int64_t>(m * n * k / kLeastPart, 1);
-  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-  const ProductGrid grid = product_grid(m, n, std::min(worth, threads));
+  const ProductGrid grid = product_grid(m, n, threads_worth(m * n * k, at::get_num_threads()));
   const Real* const from_a = a.const_data_ptr<Real>();
   const Real* const from_b = b.const_data_ptr<Real>();
   Real* const to = c.mutable_data_ptr<Real>();
@@ -140,6 +136,13 @@ bool has_avx512() {
 }
 
 }  // namespace
+
+int64_t threads_worth(int64_t multiplications, int64_t most) {
+  // Of one part: some microseconds, several times what a hand-over costs.
+  constexpr int64_t kLeastPart = 1 << 18;
+  const int64_t threads = at::in_parallel_region() ? 1 : std::min<int64_t>(most, at::get_num_threads());
+  return std::clamp<int64_t>(multiplications / kLeastPart, 1, threads);
+}
 
 bool multiplies_in_panels() {
   static const bool fits = kernels_in_use() == "avx2" && !has_avx512();

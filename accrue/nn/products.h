@@ -25,6 +25,10 @@ std::string product_library();
 /// and the layers' kernels those for AVX2, unless the processor has AVX-512, for which OpenBLAS has kernels.
 bool multiplies_in_panels();
 
+/// Threads that so many multiplications are worth handing parts to: at least 1, at most `most` and those that
+/// there are, 1 inside a parallel region.
+int64_t threads_worth(int64_t multiplications, int64_t most);
+
 /// Rows and columns of the grid in which at most `threads` threads share a product [m, n] in parts of whole
 /// blocks of 16: of those with the most parts the one whose parts read the least, m / rows + n / columns.
 struct ProductGrid {

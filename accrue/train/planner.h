@@ -138,6 +138,7 @@ class Planner {
   };
   bool fits(const GroupSize& size, const Bytes& bytes) const;
   std::optional<Probe> try_rows(const Batch& batch, const Rows& rows, bool fresh);
+  std::optional<Probe> try_twice(const Batch& batch, const Rows& rows);
   void learn(const Probe& probe, bool fresh);
   void note_static();
   std::optional<Probe> try_samples(const std::function<MicroBatch()>& gather, bool fresh);

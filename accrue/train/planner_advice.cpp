@@ -34,9 +34,7 @@ int64_t wide_bytes(const Model& model) {
 std::optional<int64_t> Planner::peak_without_budget(const Batch& batch, const Rows& rows, bool recomputed) {
   if (!recomputed_.empty()) set_recomputed(std::vector<bool>(recomputed_.size(), recomputed));
   const WithoutBudget scope;
-  std::optional<Probe> probe = try_rows(batch, rows, true);
-  memory::measure_outside();
-  if (probe) probe = try_rows(batch, rows, true);  // as try_largest does
+  const std::optional<Probe> probe = try_twice(batch, rows);
   return probe ? std::optional(bytes_.peak(probe->size)) : std::nullopt;
 }
 

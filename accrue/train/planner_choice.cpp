@@ -128,11 +128,16 @@ void Planner::prepare_measured(const Batch& batch, const std::optional<Batch>& l
   try_sizes(batch);
 }
 
+/// The first run of anything makes things that stay: the second one tells.
+std::optional<Probe> Planner::try_twice(const Batch& batch, const Rows& rows) {
+  const std::optional<Probe> first = try_rows(batch, rows, true);
+  memory::measure_outside();
+  return first ? try_rows(batch, rows, true) : first;
+}
+
 /// Must fit, else parts are recomputed, else there is no plan.
 void Planner::try_largest(const Batch& batch, const Rows& rows) {
-  std::optional<Probe> probe = try_rows(batch, rows, true);
-  memory::measure_outside();
-  if (probe) probe = try_rows(batch, rows, true);  // the first run of anything makes things that stay
+  std::optional<Probe> probe = try_twice(batch, rows);
   if (probe && fits(probe->size)) return;
   // Before anything is recomputed, for that brings code of its own into memory.
   const bool is_whole = probe && num_recomputed() == 0;
