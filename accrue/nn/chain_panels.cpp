@@ -2,46 +2,14 @@
 // A chain's products by panels: each thread takes the next part of a layer, product and pointwise pass in
 // one, until none is left. Which thread took it changes no bit.
 #include <algorithm>
-#include <atomic>
 
 #include "accrue/nn/chain_step.h"
 #include "accrue/nn/kernels.h"
+#include "accrue/nn/parts.h"
 #include "accrue/nn/products.h"
 #include "accrue/nn/rows.h"
 
 namespace accrue::nn {
-
-/// Features in parts: part `part` are those in [border(part), border(part + 1)). Not in a namespace of its
-/// own, since members of a class capture it.
-struct PanelBlocks {
-  int64_t features = 0;
-  int64_t parts = 0;
-
-  /// Parts of whole tiles, as many for one thread as for another.
-  PanelBlocks(int64_t size, int64_t threads) : features(size) {
-    const int64_t blocks = (features + kPanelBlock - 1) / kPanelBlock;
-    parts = std::min((blocks + threads - 1) / threads * threads, tiles());
-  }
-  int64_t tiles() const { return (features + kPanelRows - 1) / kPanelRows; }
-  int64_t border(int64_t part) const { return std::min(features, tiles() * part / parts * kPanelRows); }
-};
-
-namespace {
-
-/// run(part, slot) for all parts; no two at once have the same slot.
-template <class Run>
-void for_parts(int64_t parts, int64_t threads, const Run& run) {
-  std::atomic<int64_t> next = 0;
-  const auto take_parts = [&](int64_t first, int64_t last) {
-    for (int64_t slot = first; slot < last; ++slot) {
-      for (int64_t part = next++; part < parts; part = next++) run(part, slot);
-    }
-  };
-  if (threads == 1) return take_parts(0, 1);
-  at::parallel_for(0, threads, 1, take_parts);
-}
-
-}  // namespace
 
 bool ChainStep::in_panels(int64_t rows) const {
   const int64_t lanes =
@@ -61,7 +29,7 @@ void ChainStep::forward_panels(const Inputs& inputs, const ChainBuild& build) {
                                  .rows = static_cast<const Real*>(inputs.x_at),
                                  .to = memory + build.x};
   const int64_t x_threads = threads_worth(rows * given.width * kPanelBlock / 8, build.slots);
-  const PanelBlocks of_x(given.width, x_threads);
+  const PanelBlocks of_x(given.width, kPanelBlock, x_threads);
   for_parts(of_x.parts, x_threads,
             [&](int64_t part, int64_t) { kernels.of_rows(given, of_x.border(part), of_x.border(part + 1)); });
   const Real* x = memory + build.x;
@@ -77,7 +45,7 @@ void ChainStep::forward_panels(const Inputs& inputs, const ChainBuild& build) {
                                    .value = memory + build.values[l],
                                    .slope = build.slopes[l] >= 0 ? memory + build.slopes[l] : nullptr};
     const int64_t threads = threads_worth(rows * layer.in * layer.out, build.slots);
-    const PanelBlocks blocks(layer.out, threads);
+    const PanelBlocks blocks(layer.out, kPanelBlock, threads);
     const bool last = l + 1 == layers_.size();
     for_parts(blocks.parts, threads, [&](int64_t part, int64_t slot) {
       const int64_t begin = blocks.border(part), end = blocks.border(part + 1);
@@ -101,7 +69,7 @@ void ChainStep::backward_panels(const ChainBuild& build) {
                                  .to = memory + build.values.back(),
                                  .sums = mutable_data<Real>(last.bias_sum)};
   const int64_t given_threads = threads_worth(rows * last.out * kPanelBlock / 8, build.slots);
-  const PanelBlocks of_given(last.out, given_threads);
+  const PanelBlocks of_given(last.out, kPanelBlock, given_threads);
   for_parts(of_given.parts, given_threads, [&](int64_t part, int64_t) {
     kernels.of_rows(given, of_given.border(part), of_given.border(part + 1));
   });
@@ -135,7 +103,7 @@ void ChainStep::backward_layer(const Layer& layer, const ChainBuild& build,
                                             .weight_sum = mutable_data<Real>(layer.weight_sum)};
   const int64_t products = (of_input.of_x != nullptr) + (of_weight.weight_sum != nullptr);
   const int64_t threads = threads_worth(products * build.rows * layer.in * layer.out, build.slots);
-  const PanelBlocks inputs(layer.in, threads), outputs(layer.out, threads);
+  const PanelBlocks inputs(layer.in, kPanelBlock, threads), outputs(layer.out, kPanelBlock, threads);
   const int64_t of_x_parts = of_input.of_x != nullptr ? inputs.parts : 0;
   const int64_t columns = (layer.in + kernels.lanes - 1) / kernels.lanes;
   // The outputs are dealt too where columns are too few for all threads.

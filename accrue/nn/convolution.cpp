@@ -7,6 +7,7 @@
 #include "accrue/nn/channels_last.h"
 #include "accrue/nn/compute_type.h"
 #include "accrue/nn/convolution_columns.h"
+#include "accrue/nn/convolution_winograd.h"
 #include "accrue/nn/function.h"
 #include "accrue/nn/functions.h"
 #include "accrue/nn/parameter_gradient.h"
@@ -33,6 +34,9 @@ at::Tensor convolved(const at::Tensor& x, const at::Tensor& weight, const at::Te
                      int64_t padding) {
   const at::Tensor kernels = widened(weight), shift = as_computed(bias, weight);
   const ConvolutionShape shape(x, weight, stride, padding);
+  if (fits_winograd(shape, x.scalar_type())) {
+    return convolve_by_winograd(shape, x, kernels.contiguous(), shift);
+  }
   if (is_product(shape, x.scalar_type())) {
     return convolve_by_columns(shape, x, kernels.contiguous(), shift);
   }
@@ -63,14 +67,20 @@ struct ConvolutionFunction : torch::autograd::Function<ConvolutionFunction> {
     const ParameterGradient of_weight(weight, context->needs_input_grad(1));
     const ParameterGradient of_bias(saved[2], saved[2].defined() && context->needs_input_grad(2));
     add_columns(pixel_rows(of_out), of_bias.sum());
+    at::Tensor sum, in_order;
     if (of_weight.is_wanted()) {
-      const at::Tensor& sum = of_weight.sum();
-      const at::Tensor in_order =
-          sum.is_contiguous() ? sum : at::zeros_like(sum, at::MemoryFormat::Contiguous);
-      add_weight_gradient(shape, x, of_out, in_order);
-      if (!in_order.is_same(sum)) sum.add_(in_order);
+      sum = of_weight.sum();
+      in_order = sum.is_contiguous() ? sum : at::zeros_like(sum, at::MemoryFormat::Contiguous);
     }
-    if (context->needs_input_grad(0)) gradients[0] = of_images(shape, x, widened(weight), of_out);
+    const bool wants_image = context->needs_input_grad(0);
+    if (fits_winograd(shape, x.scalar_type())) {
+      gradients[0] =
+          winograd_gradients(shape, x, widened(weight).contiguous(), of_out, in_order, wants_image);
+    } else {
+      if (in_order.defined()) add_weight_gradient(shape, x, of_out, in_order);
+      if (wants_image) gradients[0] = of_images(shape, x, widened(weight), of_out);
+    }
+    if (!in_order.is_same(sum)) sum.add_(in_order);
     gradients[1] = of_weight.result();
     gradients[2] = of_bias.result();
     return gradients;

@@ -11,6 +11,7 @@
 
 #include "accrue/base/activation.h"
 #include "accrue/nn/panels.h"
+#include "accrue/nn/winograd.h"
 
 namespace accrue::nn {
 
@@ -152,6 +153,7 @@ struct LayerKernels {
   double (*cross_entropy)(const CrossEntropyColumns<Real>& columns);
 
   PanelKernels<Real> panels;
+  WinogradKernels<Real> winograd;
 };
 
 /// The compilation that goes with `accrue::kernels_named(name)`, which throws for what it throws for; Real is

@@ -26,6 +26,7 @@ accrue_sources(torch nn
   compute_type.cpp
   convolution.cpp
   convolution_columns.cpp
+  convolution_winograd.cpp
   dropout.cpp
   embedding.cpp
   function.cpp

@@ -6,9 +6,11 @@
 
 #include "accrue/accumulate/window.h"
 #include "accrue/nn/compute_type.h"
+#include "accrue/nn/convolution_winograd.h"
 #include "accrue/nn/functions.h"
 #include "accrue/nn/group_norm.h"
 #include "accrue/nn/plain.h"
+#include "accrue/nn/products.h"
 #include "accrue/nn/recompute.h"
 #include "tests/nn/gradients.h"
 #include "tests/support/errors.h"
@@ -26,13 +28,16 @@ struct Convolution {
   int64_t stride, padding;
 };
 
-// In fp32 the first two are torch's direct convolutions, the others products of matrices.
+// In fp32 the first two are torch's direct convolutions, the next ones products of matrices, and those of 16
+// channels and more by minimal filtering where the processor is one for which that is made.
 const std::vector<Convolution> kConvolutions = {
-    {{2, 3, 9, 9}, {5, 3, 3, 3}, 1, 1},   {{2, 1, 11, 8}, {3, 1, 5, 3}, 2, 2},
-    {{1, 16, 4, 4}, {6, 16, 3, 3}, 1, 1}, {{3, 8, 3, 5}, {7, 8, 3, 3}, 2, 1},
-    {{2, 5, 4, 3}, {4, 5, 1, 1}, 1, 0},   {{2, 5, 5, 4}, {4, 5, 1, 1}, 2, 0},
-    {{2, 9, 1, 1}, {3, 9, 3, 3}, 1, 1},   {{1, 2, 3, 3}, {2, 2, 1, 1}, 1, 1},
-    {{1, 7, 5, 5}, {1, 7, 2, 4}, 3, 2},
+    {{2, 3, 9, 9}, {5, 3, 3, 3}, 1, 1},      {{2, 1, 11, 8}, {3, 1, 5, 3}, 2, 2},
+    {{1, 16, 4, 4}, {6, 16, 3, 3}, 1, 1},    {{3, 8, 3, 5}, {7, 8, 3, 3}, 2, 1},
+    {{2, 5, 4, 3}, {4, 5, 1, 1}, 1, 0},      {{2, 5, 5, 4}, {4, 5, 1, 1}, 2, 0},
+    {{2, 9, 1, 1}, {3, 9, 3, 3}, 1, 1},      {{1, 2, 3, 3}, {2, 2, 1, 1}, 1, 1},
+    {{1, 7, 5, 5}, {1, 7, 2, 4}, 3, 2},      {{2, 16, 9, 7}, {32, 16, 3, 3}, 1, 1},
+    {{3, 32, 8, 8}, {16, 32, 3, 3}, 1, 0},   {{1, 16, 12, 11}, {16, 16, 3, 3}, 1, 2},
+    {{3, 16, 21, 23}, {48, 16, 3, 3}, 1, 1},
 };
 
 TEST(FastConvolution, IsThePlainOne) {
@@ -44,6 +49,60 @@ TEST(FastConvolution, IsThePlainOne) {
         in);
     expect_plain([&](const Inputs& given) { return nn::conv2d(given[0], given[1], {}, c.stride, c.padding); },
                  {in[0], in[1]});
+  }
+}
+
+ConvolutionShape shape_of(const Convolution& c) {
+  return {at::zeros(c.x), at::zeros(c.weight), c.stride, c.padding};
+}
+
+TEST(FastConvolution, MultipliesLessWhereThatFits) {
+  if (!multiplies_in_panels()) GTEST_SKIP() << "not on this processor";
+  int64_t count = 0;
+  for (const Convolution& c : kConvolutions) count += fits_winograd(shape_of(c), at::kFloat) ? 1 : 0;
+  EXPECT_EQ(count, 4);
+  const Convolution fitting{{2, 16, 9, 7}, {32, 16, 3, 3}, 1, 1};
+  EXPECT_TRUE(fits_winograd(shape_of(fitting), at::kFloat));
+  EXPECT_FALSE(fits_winograd(shape_of(fitting), at::kDouble));
+  for (const Convolution& other : {Convolution{{2, 16, 9, 7}, {32, 16, 3, 3}, 2, 1},    // stride
+                                   Convolution{{2, 16, 9, 7}, {32, 16, 3, 3}, 1, 3},    // padding
+                                   Convolution{{2, 16, 9, 7}, {32, 16, 5, 3}, 1, 1},    // kernel
+                                   Convolution{{2, 12, 9, 7}, {32, 12, 3, 3}, 1, 1},    // channels
+                                   Convolution{{2, 16, 9, 7}, {30, 16, 3, 3}, 1, 1},    // outputs
+                                   Convolution{{1, 16, 4, 4}, {16, 16, 3, 3}, 1, 1},    // few tiles
+                                   Convolution{{99, 16, 1, 1}, {16, 16, 3, 3}, 1, 1}})  // mostly outside
+    EXPECT_FALSE(fits_winograd(shape_of(other), at::kFloat));
+}
+
+/// Output and gradients in fp32.
+Inputs results_of(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const Inputs in = test::leaves({x, weight, bias}, at::kFloat);
+  const at::Tensor out = nn::conv2d(in[0], in[1], in[2], 1, 1);
+  Inputs all = torch::autograd::grad({test::weighed(out)}, in);
+  all.push_back(out.detach());
+  return all;
+}
+
+TEST(FastConvolution, HasTheSameBitsOnAnyNumberOfThreads) {
+  const PlainScope fast(false);
+  const at::Tensor x = numbers({3, 32, 21, 23}), weight = numbers({48, 32, 3, 3}, 1), bias = numbers({48}, 2);
+  const auto run_on = [&](int threads) {
+    const test::Threads some(threads);
+    return results_of(x, weight, bias);
+  };
+  const Inputs one = run_on(1), two = run_on(2), three = run_on(3);
+  for (const size_t i : {0, 1, 3}) {  // a bias is summed up thread by thread
+    EXPECT_TRUE(at::equal(one[i], two[i])) << i;
+    EXPECT_TRUE(at::equal(one[i], three[i])) << i;
+  }
+}
+
+TEST(FastConvolution, ASampleHasTheSameBitsAloneAndAmongOthers) {
+  const PlainScope fast(false);
+  const at::Tensor x = numbers({3, 32, 21, 23}), weight = numbers({48, 32, 3, 3}, 1), bias = numbers({48}, 2);
+  const at::Tensor all = results_of(x, weight, bias)[3];
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(at::equal(results_of(x.narrow(0, i, 1), weight, bias)[3], all.narrow(0, i, 1))) << i;
   }
 }
 
