@@ -71,7 +71,7 @@ void read_entry(const std::string& path, const Node& key_node, const Node& node,
     refuse_unknown(path, inside ? section : "", key_node, source, problems);
   } else if (node.kind == Node::Kind::map) {
     read_section(node, path, source, given, problems);
-  } else if (node.kind != Node::Kind::null) {
+  } else if (node.kind != Node::Kind::null || !source.positions) {  // a file may leave one empty
     problems.add(message::config_section, {{"place", source.place(node)},
                                            {"path", path},
                                            {"got", describe(node)},

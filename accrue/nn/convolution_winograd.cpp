@@ -55,6 +55,11 @@ class WinogradRun {
     return at::empty({kernels_.points(channels, chunk_)}, at::kFloat);
   }
 
+  /// Ranges that a chunk's tiles are cut in, so that so many panels of channels are enough parts for all
+  /// threads. A tile's output has the same bits in any.
+  int64_t ranges(int64_t panels) const {
+    return std::clamp<int64_t>((threads_ + panels - 1) / panels, 1, std::max<int64_t>(1, chunk_ / kPiece));
+  }
   /// transform(begin, end) of a chunk's tiles and then run(part, scratch) of its parts, for all chunks.
   template <class Transform, class Run>
   void for_chunks(int64_t parts, const Transform& transform, const Run& run) {
@@ -85,14 +90,15 @@ class WinogradRun {
 }  // namespace
 
 bool fits_winograd(const Shape& shape, at::ScalarType type) {
-  if (type != at::kFloat || shape.samples == 0 || !multiplies_in_panels()) return false;
-  if (shape.kernel_height != 3 || shape.kernel_width != 3 || shape.stride != 1 || shape.padding > 2)
-    return false;
+  if (type != at::kFloat || shape.samples == 0 || shape.channels == 0 || shape.out == 0) return false;
+  if (shape.kernel_height != 3 || shape.kernel_width != 3) return false;
+  if (shape.stride != 1 || shape.padding > 2) return false;
   const int64_t lanes = winograd_kernels().lanes;
   if (shape.channels % lanes != 0 || shape.out % lanes != 0) return false;
   constexpr int64_t kLeastTiles = 24;  // fewer are not worth a kernel's points
-  return tiles_of(shape) >= kLeastTiles &&
-         4 * tiles_of(shape) * kWinogradPoints <= 3 * shape.samples * shape.pixels() * 9;
+  const int64_t directly = shape.samples * shape.pixels() * shape.taps();
+  return tiles_of(shape) >= kLeastTiles && 4 * tiles_of(shape) * kWinogradPoints <= 3 * directly &&
+         multiplies_in_panels();
 }
 
 at::Tensor convolve_by_winograd(const Shape& shape, const at::Tensor& x, const at::Tensor& weight,
@@ -107,16 +113,22 @@ at::Tensor convolve_by_winograd(const Shape& shape, const at::Tensor& x, const a
   of.bias = const_data<float>(shift);
   of.output = result.mutable_data_ptr<float>();
   of.image_points = points.mutable_data_ptr<float>();
+  const int64_t panels = shape.out / kernels.lanes, ranges = run.ranges(panels);
   run.for_chunks(
-      shape.out / kernels.lanes, [&](int64_t begin, int64_t end) { kernels.transform_image(of, begin, end); },
-      [&](int64_t panel, float* scratch) { kernels.convolve(of, panel, scratch); });
+      panels * ranges, [&](int64_t begin, int64_t end) { kernels.transform_image(of, begin, end); },
+      [&](int64_t part, float* scratch) {
+        const int64_t range = part / panels;
+        kernels.convolve(of, of.count * range / ranges, of.count * (range + 1) / ranges, part % panels,
+                         scratch);
+      });
   return result;
 }
 
 at::Tensor winograd_gradients(const Shape& shape, const at::Tensor& x, const at::Tensor& weight,
                               const at::Tensor& of_out, const at::Tensor& weight_sum, bool wants_image) {
-  const WinogradKernels<float>& kernels = winograd_kernels();
   at::Tensor gradient;
+  if (!wants_image && !weight_sum.defined()) return gradient;
+  const WinogradKernels<float>& kernels = winograd_kernels();
   WinogradRun run(shape, weight);
   const at::Tensor of_output_points = run.points(shape.out);
   WinogradConvolution<float>& of = run.operands();
@@ -137,16 +149,16 @@ at::Tensor winograd_gradients(const Shape& shape, const at::Tensor& x, const at:
   }
   const int64_t panels = shape.channels / kernels.lanes;
   const PanelBlocks outputs(shape.out, kWinogradOutputs, 1);
-  const int64_t blocks = weight_sum.defined() ? outputs.parts : 0;
+  const int64_t of_image = wants_image ? 1 : 0, blocks = weight_sum.defined() ? outputs.parts : 0;
   run.for_chunks(
-      panels * (blocks + (wants_image ? 1 : 0)),
+      panels * (of_image + blocks),
       [&](int64_t begin, int64_t end) {
         kernels.transform_of_output(of, begin, end);
         if (weight_sum.defined()) kernels.transform_image(of, begin, end);
       },
       [&](int64_t part, float* scratch) {
-        const int64_t panel = part % panels, block = part / panels;
-        if (block == blocks) return kernels.add_image_gradient(of, panel, scratch);
+        const int64_t panel = part % panels, block = part / panels - of_image;
+        if (block < 0) return kernels.add_image_gradient(of, panel, scratch);  // the longest ones first
         kernels.add_weight_gradient(of, outputs.border(block), outputs.border(block + 1), panel, scratch);
       });
   return gradient;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of channels-last images with 3x3 kernels in less than half the multiplications (winograd.h):
+// Convolutions of channels-last images with 3x3 kernels in about half the multiplications (winograd.h):
 // chunk by chunk of the tiles, first their points, then panels of channels by whichever thread is free.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace accrue::nn {
 
-/// Whether it can be done so and is worth it.
+/// Whether it can be done so and is worth it, by the shape alone: not by the number of threads.
 bool fits_winograd(const ConvolutionShape& shape, at::ScalarType type);
 
 /// The convolution of channels-last x, channels-last; weight contiguous, bias may be undefined.

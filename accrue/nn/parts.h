@@ -17,7 +17,8 @@ struct PanelBlocks {
   int64_t features = 0;
   int64_t parts = 0;
 
-  /// Parts of at most `most` features, in whole tiles, as many for one thread as for another.
+  /// Parts of at most `most` features (a multiple of kPanelRows), in whole tiles, as many for one thread as
+  /// for another.
   PanelBlocks(int64_t size, int64_t most, int64_t threads) : features(size) {
     const int64_t blocks = (features + most - 1) / most;
     parts = std::min((blocks + threads - 1) / threads * threads, tiles());

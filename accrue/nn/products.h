@@ -21,8 +21,9 @@ void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b
 /// Whose products the layers take: an OpenBLAS by its name, or "LibTorch". Throws as openblas().
 std::string product_library();
 
-/// Whether a chain of layers multiplies by panels (panels.h) rather than by these: where they are OpenBLAS's
-/// and the layers' kernels those for AVX2, unless the processor has AVX-512, for which OpenBLAS has kernels.
+/// Whether chains of layers (panels.h) and convolutions (winograd.h) multiply by panels rather than by these:
+/// where they are OpenBLAS's and the layers' kernels those for AVX2, unless the processor has AVX-512, for
+/// which OpenBLAS has kernels.
 bool multiplies_in_panels();
 
 /// Threads that so many multiplications are worth handing parts to: at least 1, at most `most` and those that

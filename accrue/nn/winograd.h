@@ -49,11 +49,13 @@ struct WinogradKernels {
   void (*transform_image)(const WinogradConvolution<Real>& of, int64_t begin, int64_t end);
   /// Writes of_output_points likewise.
   void (*transform_of_output)(const WinogradConvolution<Real>& of, int64_t begin, int64_t end);
-  /// From image_points: the tiles' output in one panel of channels.
-  void (*convolve)(const WinogradConvolution<Real>& of, int64_t panel, Real* scratch);
+  /// From image_points: the output of the chunk's tiles [begin, end) in one panel of channels.
+  void (*convolve)(const WinogradConvolution<Real>& of, int64_t begin, int64_t end, int64_t panel,
+                   Real* scratch);
   /// From of_output_points: adds the tiles' part to of_image, in one panel of channels.
   void (*add_image_gradient)(const WinogradConvolution<Real>& of, int64_t panel, Real* scratch);
-  /// From both: adds to weight_sum for the outputs [begin, end) and one panel of the image's channels.
+  /// From both: adds to weight_sum for the outputs [begin, end), at most kWinogradOutputs, and one panel of
+  /// the image's channels.
   void (*add_weight_gradient)(const WinogradConvolution<Real>& of, int64_t begin, int64_t end, int64_t panel,
                               Real* scratch);
 };

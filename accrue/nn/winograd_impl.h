@@ -10,34 +10,38 @@ namespace {
 
 constexpr int64_t kWinogradDepth = 256;  // most summands of a product at once: a panel of them stays near
 
-/// sums [16, tiles, lanes] = left times right in every point. left [16, depth / lanes, count, lanes], right
-/// [16, depth, lanes].
+/// sums [16, end - begin, lanes] = left times right in every point, of the tiles [begin, end). left [16,
+/// depth / lanes, count, lanes], right [16, depth, lanes].
 template <class Real>
-inline void multiply_points(int64_t count, int64_t depth, const Real* left, const Real* right, Real* sums) {
+inline void multiply_points(int64_t begin, int64_t end, int64_t count, int64_t depth, const Real* left,
+                            const Real* right, Real* sums) {
   constexpr int64_t kWide = kPanelLanes<Real>;
   const int64_t of_panel = panel_stride<Real>(count);
   for (int64_t i = 0; i < kWinogradPoints; ++i) {
     for_portions(depth / kWide, kWinogradDepth / kWide, [&](int64_t at, int64_t runs) {
       const Real* const panel = right + i * kernel_stride<Real>(depth) + at * kWide * kWide;
       const Real* const tiles = left + i * point_stride<Real>(depth, count) + at * of_panel;
-      Real* const to = sums + i * sum_stride<Real>(count);
-      for (int64_t row = 0; row < count; row += kPanelRows) {
-        const LeftRows<Real> of_tiles(tiles + row * kWide, kWide, count - row);
-        panel_tile<Real>(PanelTile{}, runs, kWide, of_panel, of_tiles, panel, at > 0, to + row * kWide,
-                         kWide);
+      Real* const to = sums + i * sum_stride<Real>(end - begin);
+      for (int64_t row = begin; row < end; row += kPanelRows) {
+        const LeftRows<Real> of_tiles(tiles + row * kWide, kWide, end - row);
+        panel_tile<Real>(PanelTile{}, runs, kWide, of_panel, of_tiles, panel, at > 0,
+                         to + (row - begin) * kWide, kWide);
       }
     });
   }
 }
 
-/// Of a tile's sums [16 apart by rows, lanes] the 4 x 4 vectors from `lane` on.
+/// The 4 x 4 points of one tile or kernel, `of_point` numbers apart.
 template <class Real>
 inline void load_points(const Real* sums, int64_t of_point, Vector<Real> (&points)[4][4]) {
   for (int i = 0; i < kWinogradPoints; ++i) points[i / 4][i % 4] = load(sums + i * of_point);
 }
 
-inline constexpr int64_t kTapsAtOnce = 8;  // kernels whose taps are turned at once
+template <class Real>
+constexpr int64_t kTapsAtOnce =
+    kPanelLanes<Real> < 8 ? kPanelLanes<Real> : 8;  // kernels whose taps are turned at once
 
+static_assert(kWinogradOutputs % kPanelRows == 0, "the last tile of a block of outputs must not pass it");
 constexpr int64_t kOutputStride =
     kWinogradOutputs | 1;  // of a panel's rows, of the sums for a weight's gradient
 
@@ -46,7 +50,7 @@ int64_t winograd_scratch(const WinogradConvolution<Real>& of) {
   constexpr int64_t kWide = kPanelLanes<Real>;
   const int64_t depth = of.in > of.out ? of.in : of.out;
   const int64_t panel = kWinogradPoints * (kernel_stride<Real>(depth) + sum_stride<Real>(of.count)) +
-                        kTapsAtOnce * kKernelTaps * kWide;
+                        kTapsAtOnce<Real> * kKernelTaps * kWide;
   const int64_t kernel = (kWinogradPoints * kOutputStride + 2 * kKernelTaps) * kWide;
   return panel > kernel ? panel : kernel;
 }
@@ -57,40 +61,38 @@ int64_t winograd_points(int64_t channels, int64_t tiles) {
 }
 
 template <class Real>
-[[gnu::flatten]] inline void write_outputs(const WinogradConvolution<Real>& of, int64_t channel,
-                                           const Real* sums) {
+[[gnu::flatten]] inline void write_outputs(const WinogradConvolution<Real>& of, int64_t begin, int64_t end,
+                                           int64_t channel, const Real* sums) {
   constexpr int64_t kWide = kPanelLanes<Real>;
-  for (int64_t tile = 0; tile < of.count; ++tile) {
+  for (int64_t tile = begin; tile < end; ++tile) {
     const TilePixels<2> pixels(of, of.first + tile, of.out_height, of.out_width, 0);
     for (int64_t lane = 0; lane < kWide; lane += kLanes<Real>) {
-      Vector<Real> points[4][4], half_way[4][2], y[2][2];
-      load_points(sums + tile * kWide + lane, sum_stride<Real>(of.count), points);
-      for (int row = 0; row < 4; ++row) points_to_output(points[row], half_way[row]);
+      Vector<Real> points[4][4], y[2][2];
+      load_points(sums + (tile - begin) * kWide + lane, sum_stride<Real>(end - begin), points);
+      both_ways(points, y, [](const auto& p, auto& line) { points_to_output(p, line); });
       const Vector<Real> shift = of.bias == nullptr ? Vector<Real>{} : load(of.bias + channel + lane);
-      for (int x = 0; x < 2; ++x) {
-        const Vector<Real> column[4] = {half_way[0][x], half_way[1][x], half_way[2][x], half_way[3][x]};
-        points_to_output(column, y[x]);
-      }
       for (int i = 0; i < 4; ++i) {
         const int64_t pixel = pixels.at[i / 2][i % 2];
-        if (pixel >= 0) store(of.output + pixel * of.out + channel + lane, y[i % 2][i / 2] + shift);
+        if (pixel >= 0) store(of.output + pixel * of.out + channel + lane, y[i / 2][i % 2] + shift);
       }
     }
   }
 }
 
 template <class Real>
-void winograd_convolve(const WinogradConvolution<Real>& of, int64_t panel, Real* scratch) {
+void winograd_convolve(const WinogradConvolution<Real>& of, int64_t begin, int64_t end, int64_t panel,
+                       Real* scratch) {
   constexpr int64_t kWide = kPanelLanes<Real>;
   Real* const sums = scratch + kWinogradPoints * kernel_stride<Real>(of.in);
   Real* const taps = sums + kWinogradPoints * sum_stride<Real>(of.count);
   const Real* const weight = of.weight + panel * kWide * of.in * kKernelTaps;
-  for (int64_t c = 0; c < of.in; c += kTapsAtOnce) {
-    turn_block(kWide, kTapsAtOnce * kKernelTaps, weight + c * kKernelTaps, of.in * kKernelTaps, taps, kWide);
-    transform_kernels(c, c + kTapsAtOnce, of.in, taps, scratch);
+  for (int64_t c = 0; c < of.in; c += kTapsAtOnce<Real>) {
+    turn_block(kWide, kTapsAtOnce<Real> * kKernelTaps, weight + c * kKernelTaps, of.in * kKernelTaps, taps,
+               kWide);
+    transform_kernels(c, c + kTapsAtOnce<Real>, of.in, taps, scratch);
   }
-  multiply_points(of.count, of.in, of.image_points, scratch, sums);
-  write_outputs(of, panel * kWide, sums);
+  multiply_points(begin, end, of.count, of.in, of.image_points, scratch, sums);
+  write_outputs(of, begin, end, panel * kWide, sums);
 }
 
 template <class Real>
@@ -123,7 +125,7 @@ void winograd_add_image_gradient(const WinogradConvolution<Real>& of, int64_t pa
                kWide);
     transform_kernels(o, o + 1, of.out, taps, scratch);
   }
-  multiply_points(of.count, of.out, of.of_output_points, scratch, sums);
+  multiply_points(0, of.count, of.count, of.out, of.of_output_points, scratch, sums);
   add_to_image(of, panel * kWide, sums);
 }
 
@@ -152,15 +154,10 @@ template <class Real>
   Real* const turned = taps + kKernelTaps * kWide;
   for (int64_t o = begin; o < end; ++o) {
     for (int64_t lane = 0; lane < kWide; lane += kLanes<Real>) {
-      Vector<Real> points[4][4], half_way[4][3];
+      Vector<Real> points[4][4], g[3][3];
       load_points(sums + (o - begin) * kWide + lane, kOutputStride * kWide, points);
-      for (int row = 0; row < 4; ++row) points_to_kernel(points[row], half, half_way[row]);
-      for (int x = 0; x < 3; ++x) {
-        const Vector<Real> column[4] = {half_way[0][x], half_way[1][x], half_way[2][x], half_way[3][x]};
-        Vector<Real> g[3];
-        points_to_kernel(column, half, g);
-        for (int y = 0; y < 3; ++y) store(taps + (y * 3 + x) * kWide + lane, g[y]);
-      }
+      both_ways(points, g, [&](const auto& p, auto& line) { points_to_kernel(p, half, line); });
+      for (int64_t tap = 0; tap < kKernelTaps; ++tap) store(taps + tap * kWide + lane, g[tap / 3][tap % 3]);
     }
     turn_block(kKernelTaps, kWide, taps, kWide, turned, kKernelTaps);
     Real* const to = of.weight_sum + (o * of.in + channel) * kKernelTaps;

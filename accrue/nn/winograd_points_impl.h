@@ -158,7 +158,8 @@ void winograd_transform_of_output(const WinogradConvolution<Real>& of, int64_t b
                            [](const auto& y, auto& points) { output_to_points(y, points); });
 }
 
-/// A panel's kernels as points [16, depth, lanes], from their taps [depth, 9, lanes].
+/// Of a panel's kernels as points [16, depth, lanes] those in [begin, end), from their taps [end - begin, 9,
+/// lanes].
 template <class Real>
 [[gnu::flatten]] inline void transform_kernels(int64_t begin, int64_t end, int64_t depth, const Real* taps,
                                                Real* points) {

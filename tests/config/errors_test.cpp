@@ -58,6 +58,14 @@ std::string message_of(const std::vector<std::string>& assignments) {
   return "accepted";
 }
 
+TEST(WrongOverride, IsASectionTakenBackAsAWhole) {
+  for (const char* const assignment : {"data=null", "data="}) {
+    EXPECT_TRUE(
+        message_of({assignment}).starts_with("argument 3: data: got nothing, needed a section with some of "))
+        << message_of({assignment});
+  }
+}
+
 TEST(WrongOverride, IsToldWithItsArgument) {
   EXPECT_EQ(message_of({"optimizer.lr=-1"}),
             "argument 3: optimizer.lr: got -1, needed a number of at least 0");

@@ -69,6 +69,8 @@ TEST(FastConvolution, MultipliesLessWhereThatFits) {
                                    Convolution{{2, 16, 9, 7}, {32, 16, 5, 3}, 1, 1},    // kernel
                                    Convolution{{2, 12, 9, 7}, {32, 12, 3, 3}, 1, 1},    // channels
                                    Convolution{{2, 16, 9, 7}, {30, 16, 3, 3}, 1, 1},    // outputs
+                                   Convolution{{2, 0, 9, 7}, {32, 0, 3, 3}, 1, 1},      // nothing to add up
+                                   Convolution{{2, 16, 9, 7}, {0, 16, 3, 3}, 1, 1},     // no output
                                    Convolution{{1, 16, 4, 4}, {16, 16, 3, 3}, 1, 1},    // few tiles
                                    Convolution{{99, 16, 1, 1}, {16, 16, 3, 3}, 1, 1}})  // mostly outside
     EXPECT_FALSE(fits_winograd(shape_of(other), at::kFloat));
@@ -83,26 +85,68 @@ Inputs results_of(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   return all;
 }
 
-TEST(FastConvolution, HasTheSameBitsOnAnyNumberOfThreads) {
-  const PlainScope fast(false);
-  const at::Tensor x = numbers({3, 32, 21, 23}), weight = numbers({48, 32, 3, 3}, 1), bias = numbers({48}, 2);
+struct Winograd : testing::Test {
+  const Convolution shape{{3, 32, 21, 23}, {48, 32, 3, 3}, 1, 1};
+  const at::Tensor x = numbers(shape.x), weight = numbers(shape.weight, 1), bias = numbers({48}, 2);
+  const PlainScope fast{false};
+
+  void SetUp() override {
+    if (!multiplies_in_panels()) GTEST_SKIP() << "not on this processor";
+    ASSERT_TRUE(fits_winograd(shape_of(shape), at::kFloat));
+  }
+};
+
+TEST_F(Winograd, HasTheSameBitsOnAnyNumberOfThreads) {
   const auto run_on = [&](int threads) {
     const test::Threads some(threads);
     return results_of(x, weight, bias);
   };
-  const Inputs one = run_on(1), two = run_on(2), three = run_on(3);
+  const Inputs one = run_on(1), two = run_on(2), seven = run_on(7);
   for (const size_t i : {0, 1, 3}) {  // a bias is summed up thread by thread
     EXPECT_TRUE(at::equal(one[i], two[i])) << i;
-    EXPECT_TRUE(at::equal(one[i], three[i])) << i;
+    EXPECT_TRUE(at::equal(one[i], seven[i])) << i;
   }
 }
 
-TEST(FastConvolution, ASampleHasTheSameBitsAloneAndAmongOthers) {
-  const PlainScope fast(false);
-  const at::Tensor x = numbers({3, 32, 21, 23}), weight = numbers({48, 32, 3, 3}, 1), bias = numbers({48}, 2);
+TEST_F(Winograd, ASampleHasTheSameBitsAloneIfItGoesThisWay) {
   const at::Tensor all = results_of(x, weight, bias)[3];
   for (int64_t i = 0; i < 3; ++i) {
     EXPECT_TRUE(at::equal(results_of(x.narrow(0, i, 1), weight, bias)[3], all.narrow(0, i, 1))) << i;
+  }
+}
+
+// Products of more summands and of more outputs than are made at once; of fp32 parameters, however they lie,
+// in a buffer that is added to twice.
+TEST_F(Winograd, AddsWideGradientsToTheBuffer) {
+  for (const auto stored : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    at::manual_seed(1);
+    const at::Tensor images = at::randn({2, 272, 8, 8});
+    const at::Tensor wide = test::parameter((at::randn({112, 272, 3, 3}) / 50).contiguous(stored));
+    const at::Tensor shift = test::parameter(at::randn({112}));
+    ASSERT_TRUE(fits_winograd(ConvolutionShape(images, wide, 1, 1), at::kFloat));
+    GradientBuffer buffer({{"shift", shift}, {"wide", wide}});
+    Window window(buffer);
+    const auto sum = [&] { return test::weighed(nn::conv2d(images, wide, shift, 1, 1)); };
+    for (int i = 0; i < 2; ++i) window.add({{.sum = sum(), .weight = 1}});
+    const Inputs exact = test::leaves({wide.detach(), shift.detach()}, at::kDouble);
+    const at::Tensor out = at::conv2d(images.to(at::kDouble), exact[0], exact[1], 1, 1);
+    const Inputs expected = torch::autograd::grad({test::weighed(out)}, exact);
+    // A rounding is 6e-8 of a sum, and its parts are rounded up to a hundred times, now up and now down.
+    const auto error = [&](const char* name, const at::Tensor& exact_sum) {
+      return ((buffer[name].to(at::kDouble) - 2 * exact_sum).norm() / (2 * exact_sum).norm()).item<double>();
+    };
+    EXPECT_LT(error("wide", expected[0]), 1e-6);
+    EXPECT_LT(error("shift", expected[1]), 1e-6);
+  }
+}
+
+TEST_F(Winograd, GivesWhatIsAskedForAlone) {
+  const Inputs all = results_of(x, weight, bias);
+  for (size_t i = 0; i < 3; ++i) {
+    Inputs in = {x.to(at::kFloat), weight.to(at::kFloat), bias.to(at::kFloat)};
+    in[i].requires_grad_(true);
+    const at::Tensor out = nn::conv2d(in[0], in[1], in[2], 1, 1);
+    EXPECT_TRUE(at::equal(torch::autograd::grad({test::weighed(out)}, {in[i]})[0], all[i])) << i;
   }
 }
 

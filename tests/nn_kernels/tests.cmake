@@ -4,4 +4,5 @@ accrue_test(nn_kernels
   cross_entropy_test.cpp
   group_norm_test.cpp
   panels_test.cpp
-  rows_test.cpp)
+  rows_test.cpp
+  winograd_test.cpp)
