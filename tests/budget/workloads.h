@@ -53,9 +53,9 @@ inline Workload mlp_workload(int64_t batch = 7, int64_t width = 6) {
 
 inline Workload resnet_workload(config::Norm norm = config::Norm::batch) {
   at::manual_seed(3);
-  return {"resnet18", models::make_resnet({.image = {3, 4, 4}, .outputs = 3, .norm = norm}, {.seed = 3}),
+  return {"resnet18", models::make_resnet({.image = {3, 8, 8}, .outputs = 3, .norm = norm}, {.seed = 3}),
           cross_entropy_loss(),
-          Batch({{"x", at::randn({4, 3, 4, 4})}, {"y", at::randint(0, 3, {4}, at::kLong)}}),
+          Batch({{"x", at::randn({4, 3, 8, 8})}, {"y", at::randint(0, 3, {4}, at::kLong)}}),
           Sgd{.lr = 0.01, .momentum = 0.9}};
 }
 
