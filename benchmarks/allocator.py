@@ -22,7 +22,7 @@ from machine import end_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-UPDATES = {"M": (6, 22), "V": (3, 6), "S": (3, 7), "G": (3, 5)}  # of the shorter and the longer run
+UPDATES = {"M": (6, 206), "V": (3, 6), "S": (3, 9), "G": (3, 5)}  # of the shorter and the longer run
 KINDS = ("accrue", "system")
 
 
@@ -38,18 +38,19 @@ def run(program, workload, kind, updates, folder):
 
 
 def measure(program, workload, rounds, folder):
-    short, long = UPDATES[workload]
     seconds = {kind: [] for kind in KINDS}
     faults = {kind: [] for kind in KINDS}
     peaks = {kind: 0 for kind in KINDS}
     for _ in range(rounds):
-        for kind in KINDS:
-            times, few, _ = run(program, workload, kind, short, folder)
-            seconds[kind] += times
-            times, many, peak = run(program, workload, kind, long, folder)
-            seconds[kind] += times
+        ended = {kind: [] for kind in KINDS}
+        for updates, order in zip(UPDATES[workload], (KINDS, KINDS[::-1])):  # so that neither is always first
+            for kind in order:
+                times, count, peak = run(program, workload, kind, updates, folder)
+                seconds[kind] += times
+                ended[kind].append((updates, count))
+                peaks[kind] = max(peaks[kind], peak)
+        for kind, ((short, few), (long, many)) in ended.items():
             faults[kind].append((many - few) / (long - short))
-            peaks[kind] = max(peaks[kind], peak)
     medians = {kind: statistics.median(seconds[kind]) for kind in KINDS}
     cells = [workload]
     for kind in KINDS:
