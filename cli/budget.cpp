@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <sstream>
 #include <string_view>
 
+#include "accrue/base/checksum.h"
 #include "accrue/base/error.h"
 #include "accrue/base/limits.h"
 #include "accrue/base/messages/cli.h"
@@ -33,6 +35,18 @@ std::string bytes_text(int64_t bytes) {
   return format_bytes(static_cast<uint64_t>(std::max<int64_t>(bytes, 0)));
 }
 
+/// A number for the shapes of a model and what they do not show.
+uint32_t shape_of(const Session& session) {
+  std::ostringstream text;
+  for (const NamedTensor& parameter : session.model.parameters()) {
+    text << parameter.name << parameter.tensor.sizes() << ';';
+  }
+  const config::ModelOptions& model = session.run().model;
+  text << model.heads << static_cast<int>(model.activation);
+  const std::string all = text.str();
+  return crc32(std::as_bytes(std::span(all)));
+}
+
 /// What a measured choice holds for: model, shapes, batch, budget, threads and machine.
 std::string choice_key(const Session& session) {
   const config::Run& run = session.run();
@@ -41,10 +55,10 @@ std::string choice_key(const Session& session) {
   std::ostringstream key;
   key << environment.accrue << '|' << TORCH_VERSION << '|' << environment.processor << '|' << run.threads
       << '|' << config::word_of(run.task) << '|' << session.model.name << '|'
-      << models::num_parameters(session.model) << '|' << config::word_of(run.parameters) << '|'
-      << session.updater->state_bytes() << '|' << run.batch.size << '|' << config::word_of(run.grouping)
-      << '|' << config::word_of(run.recompute) << '|' << run.data.max_length << '|' << run.model.dropout
-      << '|' << config::word_of(run.model.norm);
+      << models::num_parameters(session.model) << '|' << shape_of(session) << '|'
+      << config::word_of(run.parameters) << '|' << session.updater->state_bytes() << '|' << run.batch.size
+      << '|' << config::word_of(run.grouping) << '|' << config::word_of(run.recompute) << '|'
+      << run.data.max_length << '|' << run.model.dropout << '|' << config::word_of(run.model.norm);
   for (const FieldSpec& input : session.data.inputs) {
     for (const int64_t extent : input.shape) key << '|' << extent;
   }

@@ -57,6 +57,8 @@ RunRecord::Memory memory_of(const Session& session, const Batch& batch) {
   memory.ledger_json = memory::to_json(ledger);
   memory.plan_json = session.planner->to_json();
   memory.num_refusals = session.planner->num_refusals();
+  memory.refusals = session.refusals;
+  memory.out_of_memory = !memory.refusals.empty();
   return memory;
 }
 

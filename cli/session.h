@@ -12,6 +12,7 @@
 #include "accrue/data/load.h"
 #include "accrue/evaluate/evaluate.h"
 #include "accrue/plan/plan.h"
+#include "accrue/report/run_record.h"
 #include "accrue/task/objective.h"
 #include "accrue/train/planner.h"
 #include "accrue/update/updater.h"
@@ -28,11 +29,12 @@ struct Session {
   std::unique_ptr<Updater> updater;
   std::unique_ptr<Planner> planner;
   int64_t total_updates = 0;
-  std::optional<Sampler> start = {};   ///< the sampler before its first batch
-  std::optional<int64_t> budget = {};  ///< bytes of the process
-  std::string budget_origin = {};      ///< "2.0 GiB", "80% of 16.0 GiB (cgroup v2 /a)"
-  bool measures_anew = false;          ///< kept choices of micro-batches are not taken
-  int64_t evaluation_batch = 64;       ///< samples, where neither eval.batch_size nor micro_batch is given
+  std::optional<Sampler> start = {};              ///< the sampler before its first batch
+  std::optional<int64_t> budget = {};             ///< bytes of the process
+  std::string budget_origin = {};                 ///< "2.0 GiB", "80% of 16.0 GiB (cgroup v2 /a)"
+  bool measures_anew = false;                     ///< kept choices of micro-batches are not taken
+  std::vector<RunRecord::Refusal> refusals = {};  ///< the first ones of this session, for its record
+  int64_t evaluation_batch = 64;  ///< samples, where neither eval.batch_size nor micro_batch is given
 
   const config::Run& run() const noexcept { return loaded.run; }
   const Sampler& sampler() const { return *start; }

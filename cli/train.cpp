@@ -147,7 +147,9 @@ int train(const Arguments& arguments) {
     console.header({contradiction_text(*times)});
   }
   if (summary.updates > 0 && !summary.interrupted) {
-    console.header(lines_of("memory:\n" + memory::describe(ledger_of(session, session.first_batch()))));
+    const memory::Ledger ledger = ledger_of(session, session.first_batch());
+    console.header(
+        lines_of("memory:\n" + memory::describe(ledger) + "modules:\n" + memory::modules_text(ledger)));
   }
   if (summary.interrupted)
     console.message("go on with: accrue train " + run.output_dir + "/config.yaml --resume");

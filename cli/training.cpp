@@ -31,9 +31,38 @@ std::string answer_text(AfterRefusal after) {
   return "nothing is left to try";
 }
 
+const char* answer_word(AfterRefusal after) {
+  switch (after) {
+    case AfterRefusal::again:
+      return "again";
+    case AfterRefusal::split:
+      return "split";
+    case AfterRefusal::made_room:
+      return "recompute";
+    case AfterRefusal::stop:
+      break;
+  }
+  return "stop";
+}
+
+void keep(Session& session, const RefusalEvent& event) {
+  constexpr size_t kMostRefusals = 100;
+  if (session.refusals.size() == kMostRefusals) return;
+  RunRecord::Refusal refusal{
+      .update = event.update, .samples = event.group ? event.samples : 0, .answer = answer_word(event.after)};
+  if (const std::optional<memory::Refusal> last = memory::last_refusal()) {
+    refusal.asked = last->asked;
+    refusal.live = last->live;
+    refusal.held = last->held;
+    refusal.phase = memory::name_of(last->phase);
+  }
+  session.refusals.push_back(std::move(refusal));
+}
+
 /// Lets the planner learn and says what is done; throws BudgetError where nothing is.
 void tell(Session& session, Console& console, const RefusalEvent& event) {
   session.planner->refused(event);
+  keep(session, event);
   const std::string group =
       event.group ? "a micro-batch of " + std::to_string(event.samples) : std::string("the update itself");
   if (event.after == AfterRefusal::stop) {

@@ -145,15 +145,13 @@ std::vector<double> Window::seeds(const LossTerms& terms) const {
   return factors;
 }
 
-void Window::note(const LossTerms& terms, std::span<const int64_t> ids) {
+Window::Micro Window::micro_of(const LossTerms& terms) {
   Micro micro;
-  for (size_t t = 0; t < terms.size(); ++t) {
-    micro.sums.push_back(terms[t].counts() ? lone_number(terms[t].sum) : at::Tensor());
-    micro.weights.push_back(terms[t].weight);
-    terms_[t].weight += terms[t].weight;
+  for (const LossTerm& term : terms) {
+    micro.sums.push_back(term.counts() ? lone_number(term.sum) : at::Tensor());
+    micro.weights.push_back(term.weight);
   }
-  count(std::move(micro), ids);
-  if (before_micro_) before_micro_ = std::make_unique<State>(*model_);
+  return micro;
 }
 
 /// One more micro-step is in.
@@ -206,9 +204,10 @@ void Window::admit(const LossTerms& terms) const {
 
 template <class Backward>
 Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Backward& backward) {
-  if (terms_.empty()) terms_ = headings(terms);
-  if (options_.skip_non_finite_loss && !is_finite(terms)) return skip(Added::skipped_non_finite_loss);
-
+  if (options_.skip_non_finite_loss && !is_finite(terms)) {
+    if (terms_.empty()) terms_ = headings(terms);
+    return skip(Added::skipped_non_finite_loss);
+  }
   if (options_.snapshot) {
     snapshot_.resize(gradients_.flats().size());
     for (size_t i = 0; i < snapshot_.size(); ++i) {
@@ -223,10 +222,18 @@ Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Ba
     for (size_t i = 0; i < snapshot_.size(); ++i) at::Tensor(gradients_.flats()[i]).copy_(snapshot_[i]);
     note_versions();
   };
-  try {
+  if (terms_.empty()) terms_ = headings(terms);
+  const bool checks = options_.snapshot && options_.skip_non_finite_loss && !options_.keep_overflow;
+  bool finite = true;
+  Micro micro;
+  std::unique_ptr<State> after;
+  try {  // everything that may be refused memory, before anything counts
     backward();
     gradients_.check_views();
     if (options_.num_micro_steps == num_micro_steps_ + num_skipped_ + 1) check_declared_weights(terms);
+    finite = !checks || gradients_finite();
+    if (finite) micro = micro_of(terms);
+    if (finite && before_micro_) after = std::make_unique<State>(*model_);
   } catch (...) {
     if (num_micro_steps_ + num_skipped_ == 0) terms_.clear();
     if (options_.snapshot) {
@@ -237,11 +244,13 @@ Added Window::run(const LossTerms& terms, std::span<const int64_t> ids, const Ba
     }
     throw;
   }
-  if (options_.snapshot && options_.skip_non_finite_loss && !options_.keep_overflow && !gradients_finite()) {
+  if (!finite) {
     put_back();
     return skip(Added::skipped_non_finite_gradient);
   }
-  note(terms, ids);
+  for (size_t t = 0; t < terms.size(); ++t) terms_[t].weight += terms[t].weight;
+  count(std::move(micro), ids);
+  if (after) before_micro_ = std::move(after);
   return Added::added;
 }
 

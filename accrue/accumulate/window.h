@@ -137,7 +137,7 @@ class Window {
   static bool contributes(const Micro& micro);
   bool is_finite(const LossTerms& terms) const;
   std::vector<double> seeds(const LossTerms& terms) const;
-  void note(const LossTerms& terms, std::span<const int64_t> ids);
+  static Micro micro_of(const LossTerms& terms);
   void count(Micro micro, std::span<const int64_t> ids);
   Added skip(Added how);
   void admit(const LossTerms& terms) const;

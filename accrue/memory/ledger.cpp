@@ -94,7 +94,8 @@ std::string modules_text(const Ledger& ledger) {
   for (const Ledger::Module& module : ledger.modules) widest = std::max(widest, module.name.size());
   for (const Ledger::Module& module : ledger.modules) {
     std::string line = "  " + module.name + std::string(widest + 2 - module.name.size(), ' ');
-    line += "parameters " + bytes_text(module.parameters) + ", gradients " + bytes_text(module.gradients);
+    line += "parameters " + bytes_text(module.parameters) + ", gradients " + bytes_text(module.gradients) +
+            ", optimizer state " + bytes_text(module.optimizer_state);
     if (module.activations) line += ", activations " + bytes_text(module.activations);
     if (module.is_recomputed) line += " (recomputed)";
     text += line + "\n";
@@ -110,6 +111,7 @@ std::string to_json(const Ledger& ledger) {
     modules.push_back({{"name", module.name},
                        {"parameters", module.parameters},
                        {"gradients", module.gradients},
+                       {"optimizer_state", module.optimizer_state},
                        {"activations", json_of(module.activations)},
                        {"is_recomputed", module.is_recomputed}});
   }

@@ -33,6 +33,7 @@ struct Ledger {
     std::string name;
     int64_t parameters = 0;                   ///< bytes
     int64_t gradients = 0;                    ///< bytes
+    int64_t optimizer_state = 0;              ///< bytes of moments and masters
     std::optional<int64_t> activations = {};  ///< bytes its last forward kept for its backward
     bool is_recomputed = false;
   };

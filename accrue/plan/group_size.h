@@ -12,7 +12,7 @@ enum class Layout {
   padded,      ///< each as large as the largest of its group
 };
 
-/// What the cost of a group depends on. A sample's size is its tokens, or its pixels, or 1.
+/// What the cost of a group depends on. A sample's size is its tokens, or 1.
 struct GroupSize {
   double samples = 0;
   double total = 0;    ///< sum of sizes; padded: samples times the largest

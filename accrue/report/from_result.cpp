@@ -83,8 +83,13 @@ void add_modules(memory::Ledger& ledger, const Model& model, const Updater& upda
   for (const NamedTensor& parameter : model.parameters()) {
     place(parameter.name).parameters += static_cast<int64_t>(parameter.tensor.nbytes());
   }
+  int64_t trained = 0;
+  for (const GradientBuffer::Entry& entry : updater.gradients().entries()) trained += entry.view.numel();
   for (const GradientBuffer::Entry& entry : updater.gradients().entries()) {
-    place(entry.name).gradients += static_cast<int64_t>(entry.view.nbytes());
+    memory::Ledger::Module& module = place(entry.name);
+    module.gradients += static_cast<int64_t>(entry.view.nbytes());
+    // Every trained number has the same state.
+    module.optimizer_state += updater.state_bytes() * entry.view.numel() / std::max<int64_t>(trained, 1);
   }
   for (const SegmentInfo& segment : segments) {
     memory::Ledger::Module& module = place(segment.name + ".");

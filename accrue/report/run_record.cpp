@@ -107,6 +107,20 @@ Json object_or_null(const std::string& text) {
   return text.empty() ? Json() : Json::parse(text);
 }
 
+Json json_of(const std::vector<RunRecord::Refusal>& refusals) {
+  Json list = Json::array();
+  for (const RunRecord::Refusal& refusal : refusals) {
+    list.push_back({{"update", refusal.update},
+                    {"samples", refusal.samples},
+                    {"asked", refusal.asked},
+                    {"live", refusal.live},
+                    {"held", refusal.held},
+                    {"phase", known(refusal.phase)},
+                    {"answer", refusal.answer}});
+  }
+  return list;
+}
+
 Json json_of(const RunRecord::Memory& memory) {
   return {{"peak_resident_bytes", known(memory.peak_resident_bytes)},
           {"parameters", known(memory.parameters)},
@@ -119,6 +133,7 @@ Json json_of(const RunRecord::Memory& memory) {
           {"out_of_memory", memory.out_of_memory},
           {"budget", known(memory.budget)},
           {"num_refusals", memory.num_refusals},
+          {"refusals", json_of(memory.refusals)},
           {"ledger", object_or_null(memory.ledger_json)},
           {"plan", object_or_null(memory.plan_json)}};
 }

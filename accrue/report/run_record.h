@@ -39,15 +39,23 @@ struct RunRecord {
     std::optional<double> padded_tokens_per_second = {};  ///< padding counted too
     std::string token_rule = "real tokens";
   };
+  /// Memory that was refused to an update.
+  struct Refusal {
+    int64_t update = 0, samples = 0;        ///< samples of the micro-batch; 0: outside of micro-steps
+    int64_t asked = 0, live = 0, held = 0;  ///< bytes; 0 where the allocator did not refuse them
+    std::string phase = {};                 ///< empty likewise
+    std::string answer = {};                ///< "again", "split", "recompute"
+  };
   struct Memory {
     std::optional<int64_t> peak_resident_bytes = {};
     std::optional<int64_t> parameters = {}, gradients = {}, optimizer_state = {}, masters = {}, average = {};
     std::optional<int64_t> device_allocated = {}, device_reserved = {};  ///< never invented on a CPU
-    bool out_of_memory = false;
+    bool out_of_memory = false;          ///< whether memory was refused to an update
     std::optional<int64_t> budget = {};  ///< bytes of the process
     int64_t num_refusals = 0;
-    std::string ledger_json = {};  ///< a JSON object, or empty: bytes by category, phase and module
-    std::string plan_json = {};    ///< a JSON object, or empty: what the planner chose and learnt
+    std::vector<Refusal> refusals = {};  ///< the first ones
+    std::string ledger_json = {};        ///< a JSON object, or empty: bytes by category, phase and module
+    std::string plan_json = {};          ///< a JSON object, or empty: what the planner chose and learnt
   };
   struct Training {
     int64_t updates = 0, skipped = 0, samples = 0;

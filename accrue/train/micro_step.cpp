@@ -2,6 +2,7 @@
 #include "accrue/train/micro_step.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "accrue/base/clock.h"
 #include "accrue/batch/pad.h"
@@ -10,9 +11,13 @@
 namespace accrue {
 namespace {
 
-/// Adds the real tokens of `micro` and the positions that `model` computes for them; nothing for a
-/// micro-batch that tells neither.
-void count_tokens(const Model& model, const MicroBatch& micro, UpdateResult& measured) {
+struct Tokens {
+  int64_t real = 0;
+  int64_t computed = 0;  ///< the positions that a model computes for them
+};
+
+/// Empty for a micro-batch that tells neither.
+std::optional<Tokens> tokens_of(const Model& model, const MicroBatch& micro) {
   int64_t real = micro.num_tokens();
   int64_t computed = real;
   if (micro.is_ragged() && !model.takes_offsets) {
@@ -22,18 +27,18 @@ void count_tokens(const Model& model, const MicroBatch& micro, UpdateResult& mea
     computed = micro.size() * longest;
   } else if (!micro.is_ragged()) {
     const at::Tensor* const mask = micro.fields().find(kAttentionMask);
-    if (mask == nullptr) return;
+    if (mask == nullptr) return std::nullopt;
     real = mask->ne(0).sum().item<int64_t>();
     computed = mask->numel();
   }
-  measured.tokens = measured.tokens.value_or(0) + real;
-  measured.padded_tokens = measured.padded_tokens.value_or(0) + computed;
+  return Tokens{real, computed};
 }
 
 }  // namespace
 
 Added add_micro_step(const Model& model, const Loss& loss, const MicroBatch& micro, Window& window,
                      const MicroStepContext& context, UpdateResult& measured, int64_t* live_between) {
+  const std::optional<Tokens> tokens = tokens_of(model, micro);  // may be refused, so before anything counts
   const Stopwatch forward;
   const LossTerms terms = run_micro_step(model, loss, micro, context);
   measured.seconds.forward += forward.seconds();
@@ -45,7 +50,10 @@ Added add_micro_step(const Model& model, const Loss& loss, const MicroBatch& mic
   measured.seconds.backward += backward.seconds();
   if (added != Added::added) return added;
   measured.micro_sizes.push_back(micro.size());
-  count_tokens(model, micro, measured);
+  if (tokens) {
+    measured.tokens = measured.tokens.value_or(0) + tokens->real;
+    measured.padded_tokens = measured.padded_tokens.value_or(0) + tokens->computed;
+  }
   return added;
 }
 

@@ -43,11 +43,20 @@ Json json_of(const std::optional<int64_t>& number) {
 
 std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double seconds) {
   const std::vector<int64_t> sizes = batch.sizes();
+  std::vector<std::pair<std::string, Plan>> plans;
+  for (const int64_t count : {1, 2, 4, 8}) {
+    if (count > batch.size()) continue;
+    plans.emplace_back(count == 1 ? "whole batch" : "num_micro_steps " + std::to_string(count),
+                       planner.cut(sizes, {.num_micro_steps = count, .remainder = Remainder::smaller}));
+  }
+  plans.emplace_back("chosen", planner.plan(batch));
+  std::vector<std::optional<int64_t>> foretold_peaks;
+  for (const auto& [name, plan] : plans) foretold_peaks.push_back(planner.predict(plan, batch).peak_bytes);
   std::vector<PlanRow> rows;
-  const auto add = [&](std::string name, const Plan& plan) {
+  for (const auto& [name, plan] : plans) {
     const std::vector<GroupSize> groups = group_sizes(plan, sizes, planner.layout());
     const size_t largest = planner.largest_of(groups);
-    PlanRow row{.name = std::move(name),
+    PlanRow row{.name = name,
                 .num_micro_steps = plan.num_micro_steps(),
                 .samples = plan.groups[largest].length,
                 .tokens = std::llround(groups[largest].total)};
@@ -65,17 +74,12 @@ std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double 
         probe && probe->peak > 0 ? std::optional(probe->peak - probe->activations) : ledger.workspace;
     row.gradients = ledger.gradients;
     row.parameters_and_state = ledger.long_lived() - ledger.gradients;
-    const Prediction foretold = planner.predict(plan, batch);
-    row.peak = foretold.peak_bytes;
-    row.seconds = foretold.seconds;
+    const Prediction prediction = planner.predict(plan, batch);
+    row.peak = prediction.peak_bytes;
+    row.seconds = prediction.seconds;
+    row.foretold = foretold_peaks[rows.size()];
     rows.push_back(std::move(row));
-  };
-  for (const int64_t count : {1, 2, 4, 8}) {
-    if (count > batch.size()) continue;
-    add(count == 1 ? "whole batch" : "num_micro_steps " + std::to_string(count),
-        planner.cut(sizes, {.num_micro_steps = count, .remainder = Remainder::smaller}));
   }
-  add("chosen", planner.plan(batch));
   return rows;
 }
 
@@ -108,6 +112,7 @@ std::string describe(const std::vector<PlanRow>& rows) {
 std::string to_json(const std::vector<PlanRow>& rows) {
   Json list = Json::array();
   for (const PlanRow& row : rows) {
+    const std::optional<int64_t> whole = rows.front().peak;
     list.push_back({{"name", row.name},
                     {"num_micro_steps", row.num_micro_steps},
                     {"largest_samples", row.samples},
@@ -117,6 +122,8 @@ std::string to_json(const std::vector<PlanRow>& rows) {
                     {"gradients", row.gradients},
                     {"parameters_and_state", row.parameters_and_state},
                     {"peak_bytes", json_of(row.peak)},
+                    {"foretold_peak_bytes", json_of(row.foretold)},
+                    {"saved_bytes", whole && row.peak ? Json(*whole - *row.peak) : Json()},
                     {"seconds", row.seconds ? Json(*row.seconds) : Json()},
                     {"is_measured", row.is_measured},
                     {"fits", row.fits}});

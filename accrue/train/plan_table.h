@@ -21,9 +21,10 @@ struct PlanRow {
   std::optional<int64_t> workspace = {};
   int64_t gradients = 0;
   int64_t parameters_and_state = 0;
-  std::optional<int64_t> peak = {};    ///< of the process
-  std::optional<double> seconds = {};  ///< forward and backward of the whole batch
-  bool is_measured = false;            ///< its largest group was run; else foretold
+  std::optional<int64_t> peak = {};      ///< of the process
+  std::optional<int64_t> foretold = {};  ///< likewise, as it was foretold before any of the rows was run
+  std::optional<double> seconds = {};    ///< forward and backward of the whole batch
+  bool is_measured = false;              ///< its largest group was run; else foretold
   bool fits = true;
 };
 

@@ -59,7 +59,7 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
   const std::optional<int64_t> one_again =
       can_recompute ? peak_without_budget(batch, largest, true) : std::nullopt;
   const std::optional<int64_t> asked_again =
-      may_recompute && rows.size() > 1 ? peak_without_budget(batch, rows, true) : one_again;
+      can_recompute && rows.size() > 1 ? peak_without_budget(batch, rows, true) : one_again;
 
   std::optional<int64_t> needed = may_recompute ? asked_again : asked;
   if (needed && asked) needed = std::min(*needed, *asked);
@@ -77,7 +77,7 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
     const int64_t then = may_recompute && one_again ? std::min(*one, *one_again) : *one;
     remedy("batch.micro_batch 1 (or auto)", *asked - *one, then);
   }
-  if (one && one_again && !may_recompute) remedy("batch.recompute auto", *one - *one_again);
+  if (asked && asked_again && !may_recompute) remedy("batch.recompute auto", *asked - *asked_again);
   remedy("optimizer.name sgd without momentum", ledger.optimizer_state);
   if (ledger.masters > 0) {
     remedy("precision.master none (less exact)", ledger.masters);

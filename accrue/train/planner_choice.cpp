@@ -278,6 +278,9 @@ void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, b
                          chosen->size.squares * scale};
     if (next.total > whole.total || !fits(next)) return;
     capacity_ *= 2;
+    const std::optional<int64_t> peak = predict(next).peak_bytes;
+    candidates_.push_back(
+        {capacity_, std::llround(next.samples), peak.value_or(0), peak.has_value(), true, {}});
   }
 }
 

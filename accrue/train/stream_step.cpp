@@ -28,16 +28,6 @@ int64_t StreamStep::pending() const noexcept {
 
 std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
   if (!window_) {
-    if (!model_.is_training()) model_.train(true);
-    window_ = std::make_unique<Window>(
-        updater_.gradients(), model_,
-        WindowOptions{.num_micro_steps = options_.num_micro_steps,
-                      .term_weights = options_.term_weights,
-                      .reduction = options_.reduction,
-                      .skip_non_finite_loss = updater_.options().non_finite == NonFinite::skip_micro_batch,
-                      .loss_scale = updater_.loss_scale(),
-                      .keep_overflow = updater_.expects_overflow(),
-                      .snapshot = options_.snapshot});
     measured_ = {};
     rows_in_window_ = 0;
   }
@@ -45,13 +35,14 @@ std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
   if (!micro.has_own_ids()) std::iota(ids.begin(), ids.end(), rows_in_window_);
   Added added{};
   try {
+    if (!window_) open();
     added = add_micro_step(model_, loss_, micro, *window_,
                            {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = ids},
                            measured_);
   } catch (...) {
     if (!options_.snapshot) {
       abandon(ids);
-    } else if (pending() == 0) {
+    } else if (pending() == 0) {  // also where it could not be opened
       window_.reset();
     } else {
       window_->take_back();
@@ -64,6 +55,19 @@ std::optional<UpdateResult> StreamStep::push(const MicroBatch& micro) {
   tell(added);
   if (!window_->is_whole()) return std::nullopt;
   return apply();
+}
+
+void StreamStep::open() {
+  if (!model_.is_training()) model_.train(true);
+  window_ = std::make_unique<Window>(
+      updater_.gradients(), model_,
+      WindowOptions{.num_micro_steps = options_.num_micro_steps,
+                    .term_weights = options_.term_weights,
+                    .reduction = options_.reduction,
+                    .skip_non_finite_loss = updater_.options().non_finite == NonFinite::skip_micro_batch,
+                    .loss_scale = updater_.loss_scale(),
+                    .keep_overflow = updater_.expects_overflow(),
+                    .snapshot = options_.snapshot});
 }
 
 /// What the callback throws comes too late for taking the micro-step back.
@@ -93,9 +97,10 @@ UpdateResult StreamStep::apply() {
 
 /// The earlier micro-batches are gone, so the window cannot be run again: it is closed unapplied.
 void StreamStep::abandon(const std::vector<int64_t>& failed_ids) {
-  lost_ids_ = window_->ids();
+  const int64_t count = window_ ? window_->num_micro_steps() : 0;
+  lost_ids_ = window_ ? window_->ids() : std::vector<int64_t>();
   lost_ids_.insert(lost_ids_.end(), failed_ids.begin(), failed_ids.end());
-  warn(message::window_abandoned, {{"count", window_->num_micro_steps()}, {"samples", lost_ids_.size()}});
+  warn(message::window_abandoned, {{"count", count}, {"samples", lost_ids_.size()}});
   window_.reset();
 }
 

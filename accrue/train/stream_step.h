@@ -56,6 +56,7 @@ class StreamStep {
  private:
   std::optional<UpdateResult> end(bool last);
   void tell(Added added);
+  void open();
   UpdateResult apply();
   void abandon(const std::vector<int64_t>& failed_ids);
 

@@ -350,12 +350,16 @@ TEST(Window, BufferBytesDoNotDependOnTheNumberOfMicroSteps) {
   const Batch batch({{"x", test::random({64, 6})}, {"y", test::random({64, 3})}});
   GradientBuffer gradients(small.model());
   const int64_t bytes = gradients.bytes();
+  ASSERT_EQ(gradients.flats().size(), 1U);
+  const void* const address = gradients.flats()[0].const_data_ptr();
   for (int64_t count = 1; count <= 64; count *= 2) {
     Window window(gradients, small.model());
     for (const MicroBatch& micro : test::parts(batch, test::sizes_of(64, 64 / count))) {
       test::add(window, small.model(), mse_loss(), micro);
+      EXPECT_EQ(gradients.bytes(), bytes) << count;
+      EXPECT_EQ(gradients.flats()[0].const_data_ptr(), address) << count;
     }
-    EXPECT_EQ(gradients.bytes(), bytes) << count;
+    EXPECT_EQ(window.num_micro_steps(), count);
     window.mark_skipped();
   }
 }

@@ -4,7 +4,8 @@ if(TARGET accrue_models)
     elsewhere_test.cpp
     planner_test.cpp
     refusal_test.cpp
-    soak_test.cpp)
+    soak_test.cpp
+    stream_refusal_test.cpp)
   target_link_libraries(test_budget PRIVATE accrue::models)
   set_tests_properties(budget PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
   # Refusals at full size take some 25 minutes: `make soak`.

@@ -81,8 +81,8 @@ inline std::vector<Workload> five_workloads() {
 
 /// A workload with buffer and updater, and everything an update may change.
 struct Trained {
-  explicit Trained(const Workload& work)
-      : gradients(work.model), updater(gradients, work.optimizer, {.clip_norm = 1.0}), model(work.model) {}
+  explicit Trained(const Workload& work, const UpdateOptions& options = {.clip_norm = 1.0})
+      : gradients(work.model), updater(gradients, work.optimizer, options), model(work.model) {}
 
   /// Copies of all that must be as before after a failure.
   std::vector<at::Tensor> everything() const {

@@ -8,9 +8,11 @@
 #include <sys/resource.h>
 #include <torch/torch.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "accrue/memory/device.h"
 #include "accrue/memory/live_bytes.h"
 #include "accrue/memory/process_pool.h"
 #include "tests/support/errors.h"
@@ -83,6 +85,30 @@ TEST_F(InstalledAllocator, CountsTensorsByPhase) {
   EXPECT_EQ(statistics().peak_live, before + 3 * kMiB);
   EXPECT_EQ(statistics().peak_live_in[static_cast<size_t>(Phase::forward)], before + 3 * kMiB);
   EXPECT_LT(statistics().peak_live_in[static_cast<size_t>(Phase::backward)], kMiB);
+}
+
+TEST_F(InstalledAllocator, TellsOfTheCpuAsOfAnyDevice) {
+  reset_peaks();
+  start_lap(c10::kCPU);
+  const std::optional<DeviceStatistics> before = device_statistics(c10::kCPU);
+  ASSERT_TRUE(before);
+  const int64_t live = live_bytes(c10::kCPU);
+  { const at::Tensor passing = raw(3 * kMiB); }
+  const at::Tensor kept = raw(kMiB);
+  at::Tensor gathered;
+  {
+    const PhaseScope data(Phase::data);
+    gathered = raw(kMiB);
+  }
+  const std::optional<DeviceStatistics> after = device_statistics(c10::kCPU);
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->live, before->live + 2 * kMiB);
+  EXPECT_EQ(after->peak_live, before->live + 3 * kMiB);
+  EXPECT_GE(after->held, after->live);
+  EXPECT_GE(after->peak_held, after->held);
+  EXPECT_EQ(live_bytes(c10::kCPU), live + kMiB) << "batches that were gathered do not count";
+  EXPECT_EQ(lap(c10::kCPU).peak_live, live + 3 * kMiB);
+  EXPECT_GE(lap(c10::kCPU).peak_held, after->held);
 }
 
 TEST_F(InstalledAllocator, BackwardCountsInThePhaseOfItsCaller) {

@@ -75,7 +75,7 @@ TEST(Ledger, ShowsWhatWasForetoldBesideWhatWasMeasured) {
   ledger.measured = int64_t{206} << 20;
   ledger.budget = int64_t{256} << 20;
   ledger.phases = {{"forward", 1024}, {"backward", 2048}};
-  ledger.modules = {{"layer1", 64, 32, 512, true}, {"fc", 16, 16, {}, false}};
+  ledger.modules = {{"layer1", 64, 32, 128, 512, true}, {"fc", 16, 16, 0, {}, false}};
   const std::string text = describe(ledger);
   for (const char* part :
        {"  outside              100.0 MiB  of the process, no tensors", "  predicted            200.0 MiB  ",
@@ -84,14 +84,16 @@ TEST(Ledger, ShowsWhatWasForetoldBesideWhatWasMeasured) {
         "most tensor bytes in each phase: forward 1.0 KiB, backward 2.0 KiB\n"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
-  EXPECT_EQ(modules_text(ledger),
-            "  layer1  parameters 64 B, gradients 32 B, activations 512 B (recomputed)\n"
-            "  fc      parameters 16 B, gradients 16 B\n");
+  EXPECT_EQ(
+      modules_text(ledger),
+      "  layer1  parameters 64 B, gradients 32 B, optimizer state 128 B, activations 512 B (recomputed)\n"
+      "  fc      parameters 16 B, gradients 16 B, optimizer state 0 B\n");
   const std::string json = to_json(ledger);
-  for (const char* part :
-       {R"("predicted_peak_bytes":209715200)", R"("budget_bytes":268435456)",
-        R"("phases":{"forward":1024,"backward":2048})",
-        R"({"name":"fc","parameters":16,"gradients":16,"activations":null,"is_recomputed":false})"}) {
+  for (
+      const char* part :
+      {R"("predicted_peak_bytes":209715200)", R"("budget_bytes":268435456)",
+       R"("phases":{"forward":1024,"backward":2048})",
+       R"({"name":"fc","parameters":16,"gradients":16,"optimizer_state":0,"activations":null,"is_recomputed":false})"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
   }
 }

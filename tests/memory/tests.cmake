@@ -8,6 +8,7 @@ accrue_test(memory
   resident_test.cpp
   slabs_test.cpp)
 accrue_test(memory_torch TORCH
+  device_test.cpp
   live_bytes_test.cpp)
 accrue_test(memory_torch_installed TORCH
   allocator_test.cpp)

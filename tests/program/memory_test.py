@@ -9,6 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from samples import jsonl  # noqa: E402
 from support import PROGRAM, ProgramTest, records, strict  # noqa: E402
 
 MARGIN = 1.02  # of the budget, as promised
@@ -16,6 +17,19 @@ UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # Activations that count beside the libraries: 2000 wide, and a batch that is most of the data.
 WIDE = ["--set", "model.hidden=[2000,2000]", "--set", "batch.size=1400", "--set", "optimizer.name=sgd"]
 AUTO = ["--set", "batch.micro_batch=auto"]
+# What the start looks at is the first batch.
+IN_ORDER = """\
+task: causal-lm
+data: {train: rows.jsonl, format: jsonl}
+model: {kind: gpt, vocabulary: 23, context: 1024, width: 128, layers: 4, heads: 4}
+batch: {size: 8, micro_batch: 8, order: file, on_refusal: stop, recompute: never}
+optimizer: {name: sgd, lr: 0.01}
+train: {updates: 3}
+checkpoint: {every: 1}
+output_dir: run
+seed: 11
+threads: 1
+"""
 
 
 class Memory(ProgramTest):
@@ -92,6 +106,28 @@ class Memory(ProgramTest):
         for part in ("set batch.memory to at least", "batch.micro_batch 1 (or auto) saves", "[train.budget_too_small]"):
             self.assertIn(part, said)
         self.assertFalse((self.folder / "run").exists())
+
+    def test_a_later_batch_that_is_refused_for_good_ends_the_run_and_the_last_checkpoint_is_whole(self):
+        # Two batches of short rows, and one whose activations take over 100 MiB.
+        lengths = [16] * 16 + [1024] * 8
+        rows = [{"ids": [(5 * place + number) % 23 for place in range(length)]} for number, length in enumerate(lengths)]
+        self.write("rows.jsonl", jsonl(rows))
+        self.write("run.yaml", IN_ORDER)
+        budget = self.least() + (16 << 20)
+        peak, said = self.peak("train", "run.yaml", "--set", f"batch.memory={budget}", code=5)
+        self.assertLess(peak, MARGIN * budget)
+        for part in (
+            "update 3: memory was refused to a micro-batch of 8",
+            "update 3: memory was refused twice to a micro-batch of 8",
+            "batch.on_refusal is stop",
+            "[cli.refused_for_good]",
+        ):
+            self.assertIn(part, said)
+        self.assertEqual([record["update"] for record in records(self.folder / "run/metrics.jsonl")], [1, 2])
+        self.assertFalse((self.folder / "run/model.safetensors").exists())
+        self.accrue("train", "run.yaml", "-q", "--resume")
+        self.assertEqual([record["update"] for record in records(self.folder / "run/metrics.jsonl")], [1, 2, 3])
+        self.assertEqual(self.weights(), self.straight())
 
     def test_the_smallest_budget_is_named_at_once_and_does(self):
         # Too small for the process itself, for the model, and for a micro-step.

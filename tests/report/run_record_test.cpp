@@ -19,8 +19,8 @@ Record measured(double seconds, int64_t samples = 10, bool applied = true) {
   return {.samples = samples, .applied = applied, .seconds = {.total = seconds}};
 }
 
-/// Names and kinds of an object: "text", "whole", "number", "flag", "object", "null"; an object's own follow
-/// with a dot.
+/// Names and kinds of an object: "text", "whole", "number", "flag", "object", "list", "null"; an object's own
+/// follow with a dot.
 void describe(const Json& object, const std::string& place, std::vector<std::string>& lines) {
   for (const auto& [key, value] : object.items()) {
     const char* const kind = value.is_string()           ? "text"
@@ -28,6 +28,7 @@ void describe(const Json& object, const std::string& place, std::vector<std::str
                              : value.is_number()         ? "number"
                              : value.is_boolean()        ? "flag"
                              : value.is_object()         ? "object"
+                             : value.is_array()          ? "list"
                                                          : "null";
     lines.push_back(place + key + " " + kind);
     if (value.is_object()) describe(value, place + key + ".", lines);
@@ -71,7 +72,14 @@ RunRecord full_record() {
                      .gradients = 4000,
                      .optimizer_state = 8000,
                      .masters = 4000,
-                     .average = 4000},
+                     .average = 4000,
+                     .refusals = {{.update = 3,
+                                   .samples = 8,
+                                   .asked = 100,
+                                   .live = 200,
+                                   .held = 300,
+                                   .phase = "forward",
+                                   .answer = "split"}}},
           .training = {.updates = 22,
                        .skipped = 1,
                        .samples = 1408,
@@ -99,8 +107,8 @@ TEST(RunRecord, HasTheseGroupsNamesAndTypes) {
           "memory.parameters whole", "memory.gradients whole", "memory.optimizer_state whole",
           "memory.masters whole", "memory.average whole", "memory.device_allocated null",
           "memory.device_reserved null", "memory.out_of_memory flag", "memory.budget null",
-          "memory.num_refusals whole", "memory.ledger null", "memory.plan null", "training object",
-          "training.updates whole", "training.skipped whole", "training.samples whole",
+          "memory.num_refusals whole", "memory.refusals list", "memory.ledger null", "memory.plan null",
+          "training object", "training.updates whole", "training.skipped whole", "training.samples whole",
           "training.first_loss number", "training.last_loss number", "training.evaluation object",
           "training.evaluation.loss number", "training.evaluated_weights text", "training.interrupted flag",
           "training.stopped_early flag", "evidence text", "non_finite null"));
@@ -114,6 +122,13 @@ TEST(RunRecord, ValuesStandUnderTheirNames) {
   EXPECT_EQ(json["performance"]["token_rule"], "real tokens");
   EXPECT_EQ(json["performance"]["tokens_per_second"], 1000.5);
   EXPECT_EQ(json["memory"]["optimizer_state"], 8000);
+  EXPECT_EQ(json["memory"]["refusals"][0], (Json{{"update", 3},
+                                                 {"samples", 8},
+                                                 {"asked", 100},
+                                                 {"live", 200},
+                                                 {"held", 300},
+                                                 {"phase", "forward"},
+                                                 {"answer", "split"}}));
   EXPECT_EQ(json["training"]["evaluation"]["loss"], 1.25);
 }
 
