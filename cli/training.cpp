@@ -17,39 +17,31 @@ namespace {
 
 constexpr size_t kMostRecords = 100'000;
 
-std::string answer_text(AfterRefusal after) {
-  switch (after) {
-    case AfterRefusal::again:
-      return "again with the same plan";
-    case AfterRefusal::split:
-      return "cut in two, and smaller ones from here on";
-    case AfterRefusal::made_room:
-      return "again with all parts of the model recomputed, from here on";
-    case AfterRefusal::stop:
-      break;
-  }
-  return "nothing is left to try";
-}
+struct Answer {
+  const char* word;  ///< in the record
+  const char* text;  ///< for people
+};
 
-const char* answer_word(AfterRefusal after) {
+Answer answer_of(AfterRefusal after) {
   switch (after) {
     case AfterRefusal::again:
-      return "again";
+      return {"again", "again with the same plan"};
     case AfterRefusal::split:
-      return "split";
+      return {"split", "cut in two, and smaller ones from here on"};
     case AfterRefusal::made_room:
-      return "recompute";
+      return {"recompute", "again with all parts of the model recomputed, from here on"};
     case AfterRefusal::stop:
       break;
   }
-  return "stop";
+  return {"stop", "nothing is left to try"};
 }
 
 void keep(Session& session, const RefusalEvent& event) {
   constexpr size_t kMostRefusals = 100;
   if (session.refusals.size() == kMostRefusals) return;
-  RunRecord::Refusal refusal{
-      .update = event.update, .samples = event.group ? event.samples : 0, .answer = answer_word(event.after)};
+  RunRecord::Refusal refusal{.update = event.update,
+                             .samples = event.group ? event.samples : 0,
+                             .answer = answer_of(event.after).word};
   if (const std::optional<memory::Refusal> last = memory::last_refusal()) {
     refusal.asked = last->asked;
     refusal.live = last->live;
@@ -76,7 +68,7 @@ void tell(Session& session, Console& console, const RefusalEvent& event) {
           {"needed", needed > 0 ? "more than " + format_bytes(static_cast<uint64_t>(needed)) : "more"}});
   }
   console.message("update " + std::to_string(event.update) + ": memory was refused to " + group + " (" +
-                  event.what + "): " + answer_text(event.after));
+                  event.what + "): " + answer_of(event.after).text);
 }
 
 }  // namespace
