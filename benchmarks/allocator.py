@@ -4,9 +4,10 @@
 
 usage: allocator.py [--workloads M V S G] [--rounds N] [--build FOLDER] [--no-report]
 
-Each run is a process of its own; seconds are those of its records without the first two updates. Page faults an update
-are what a longer run has more than a shorter one, so that start-up does not count; a small number of either sign is chance.
-The ratio is of medians.
+Each run is a process of its own; seconds are those of its records without the first two updates. Page faults and
+processor time an update are what a longer run has more than a shorter one, so that start-up does not count; a small
+number of faults of either sign is chance. The ratios are of the same updates of two runs in turn (median of all pairs),
+and of processor time (of medians), which a neighbour on the machine disturbs less.
 """
 import argparse
 import datetime
@@ -27,35 +28,38 @@ KINDS = ("accrue", "system")
 
 
 def run(program, workload, kind, updates, folder):
-    """Seconds of the updates, page faults and peak resident bytes of one process."""
+    """Seconds of the updates of one process, and how it ended."""
     command = [program, "train", f"benchmarks/configs/{workload.lower()}.yaml", "-q", "--overwrite"]
     command += ["--output-dir", str(folder / "run"), "--set", f"train.updates={updates}"]
     ended = end_of(command, {"ACCRUE_ALLOCATOR": kind, "ACCRUE_PLAN_CACHE": "off"})
     if ended.code != 0:
         sys.exit(f"{' '.join(map(str, command))} failed\n{ended.err}")
     records = [json.loads(line) for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
-    return [record["seconds"]["total"] for record in records[2:]], ended.page_faults, ended.peak_bytes
+    return [record["seconds"]["total"] for record in records[2:]], ended
 
 
 def measure(program, workload, rounds, folder):
     seconds = {kind: [] for kind in KINDS}
     faults = {kind: [] for kind in KINDS}
+    processor = {kind: [] for kind in KINDS}
     peaks = {kind: 0 for kind in KINDS}
+    short, long = UPDATES[workload]
     for _ in range(rounds):
-        ended = {kind: [] for kind in KINDS}
-        for updates, order in zip(UPDATES[workload], (KINDS, KINDS[::-1])):  # so that neither is always first
+        ends = {kind: [] for kind in KINDS}
+        for updates, order in ((short, KINDS), (long, KINDS[::-1])):  # so that neither is always first
             for kind in order:
-                times, count, peak = run(program, workload, kind, updates, folder)
+                times, ended = run(program, workload, kind, updates, folder)
                 seconds[kind] += times
-                ended[kind].append((updates, count))
-                peaks[kind] = max(peaks[kind], peak)
-        for kind, ((short, few), (long, many)) in ended.items():
-            faults[kind].append((many - few) / (long - short))
-    medians = {kind: statistics.median(seconds[kind]) for kind in KINDS}
+                ends[kind].append(ended)
+                peaks[kind] = max(peaks[kind], ended.peak_bytes)
+        for kind, (less, more) in ends.items():
+            faults[kind].append((more.page_faults - less.page_faults) / (long - short))
+            processor[kind].append((more.processor_seconds - less.processor_seconds) / (long - short))
+    pairs = [other / ours for ours, other in zip(seconds["accrue"], seconds["system"], strict=True)]
     cells = [workload]
-    for kind in KINDS:
-        cells.append(f"{min(seconds[kind]):.4g} / {medians[kind]:.4g}")
-    cells.append(f"{medians['system'] / medians['accrue']:.2f}")
+    cells += [f"{min(seconds[kind]):.4g} / {statistics.median(seconds[kind]):.4g}" for kind in KINDS]
+    cells.append(f"{statistics.median(pairs):.2f}")
+    cells.append(f"{statistics.median(processor['system']) / statistics.median(processor['accrue']):.2f}")
     cells += [f"{statistics.median(faults[kind]):.0f}" for kind in KINDS]
     cells += [f"{peaks[kind] / (1 << 20):.0f}" for kind in KINDS]
     return "| " + " | ".join(cells) + " |"
@@ -69,8 +73,8 @@ def main():
     parser.add_argument("--no-report", action="store_true")
     arguments = parser.parse_args()
     lines = [
-        "| workload | accrue s/update (min / median) | system | system / accrue | faults an update: accrue | system | peak MiB: accrue | system |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| workload | accrue s/update (min / median) | system | system / accrue | of processor time | faults an update: accrue | system | peak MiB: accrue | system |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     print("\n".join(lines), flush=True)
     with tempfile.TemporaryDirectory() as name:

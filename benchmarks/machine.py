@@ -22,6 +22,7 @@ class Ended:
     err: str
     peak_bytes: int  # resident
     page_faults: int  # without reading
+    processor_seconds: float  # of all threads
 
 
 def end_of(command, environment=None, enter=None):
@@ -35,7 +36,8 @@ def end_of(command, environment=None, enter=None):
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        return Ended(process.returncode, out.read(), err.read(), usage.ru_maxrss * 1024, usage.ru_minflt)
+        seconds = usage.ru_utime + usage.ru_stime
+        return Ended(process.returncode, out.read(), err.read(), usage.ru_maxrss * 1024, usage.ru_minflt, seconds)
 
 
 def run(command, environment=None):
