@@ -20,11 +20,9 @@
 #include "accrue/data/tensor_file.h"
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/refusal.h"
-#include "accrue/memory/resident.h"
 #include "accrue/microstep/batch_norm.h"
 #include "accrue/microstep/threads.h"
 #include "accrue/nn/products.h"
-#include "accrue/report/from_result.h"
 #include "accrue/train/without_budget.h"
 #include "cli/budget.h"
 #include "models/models.h"
@@ -265,15 +263,8 @@ void evaluate_largest_group(const Session& session, const EvalOptions& options) 
 }
 
 memory::Ledger ledger_of(const Session& session, const Batch& batch) {
-  memory::Ledger ledger = session.planner->ledger(session.planner->plan(batch), batch);
-  ledger.measured = memory::peak_resident_bytes();
-  ledger.budget = session.budget;
-  const memory::Statistics now = memory::statistics();
-  for (size_t i = 0; memory::is_installed() && i < memory::kNumPhases; ++i) {
-    const auto phase = static_cast<memory::Phase>(i);
-    if (now.peak_live_in[i] > 0) ledger.phases.emplace_back(memory::name_of(phase), now.peak_live_in[i]);
-  }
-  add_modules(ledger, session.model, *session.updater);
+  memory::Ledger ledger = session.planner->whole_ledger(session.planner->plan(batch), batch);
+  ledger.budget = session.budget;  // `plan` looks at the machine's memory where none was given
   return ledger;
 }
 

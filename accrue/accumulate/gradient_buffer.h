@@ -57,6 +57,8 @@ class GradientBuffer {
   const at::Tensor& operator[](std::string_view name) const;
   int64_t bytes() const;
   int64_t num_elements() const;
+  /// The most bytes of gradients of the caller's own that came at once (Window::add_gradients); 0: none came.
+  int64_t caller_bytes() const noexcept { return caller_bytes_; }
 
   /// Stores zero everywhere (valid for NaN and infinity).
   void zero();
@@ -100,6 +102,7 @@ class GradientBuffer {
   std::vector<at::Tensor> flats_;
   std::vector<int64_t> zero_versions_;
   bool window_open_ = false;
+  int64_t caller_bytes_ = 0;
 };
 
 }  // namespace accrue

@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -305,6 +306,11 @@ Added Window::add_gradients(std::span<const at::Tensor> gradients, const at::Ten
                             .weight = weight,
                             .coefficient = terms_.empty() ? 1 : terms_[0].coefficient}};
   admit(terms);
+  int64_t bytes = 0;
+  for (const at::Tensor& gradient : gradients) {
+    if (gradient.defined()) bytes += static_cast<int64_t>(gradient.nbytes());
+  }
+  gradients_.caller_bytes_ = std::max(gradients_.caller_bytes_, bytes);
   return run(terms, ids, [&] {
     const c10::NoGradGuard no_grad;
     const double factor = seeds(terms)[0];

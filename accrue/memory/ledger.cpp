@@ -57,7 +57,9 @@ Json json_of(const std::optional<int64_t>& bytes) {
 
 std::string describe(const Ledger& ledger) {
   const std::string long_lived = "stays for the whole run";
-  const std::string micro = "follows the micro-batch";
+  const auto micro = [](const std::optional<int64_t>& measured) {
+    return "follows the micro-batch" + (measured ? ", " + bytes_text(measured) + " measured" : "");
+  };
   std::string text = row("parameters", bytes_text(ledger.parameters), long_lived);
   text += row("gradients", bytes_text(ledger.gradients), long_lived);
   if (ledger.caller_gradients)
@@ -65,8 +67,8 @@ std::string describe(const Ledger& ledger) {
   text += row("optimizer_state", bytes_text(ledger.optimizer_state), long_lived);
   if (ledger.masters > 0) text += row("masters", bytes_text(ledger.masters), long_lived);
   if (ledger.average > 0) text += row("average", bytes_text(ledger.average), long_lived);
-  text += row("activations", bytes_text(ledger.activations), micro);
-  text += row("workspace", bytes_text(ledger.workspace), micro);
+  text += row("activations", bytes_text(ledger.activations), micro(ledger.measured_activations));
+  text += row("workspace", bytes_text(ledger.workspace), micro(ledger.measured_workspace));
   if (ledger.input_data)
     text += row("input_data", bytes_text(ledger.input_data), "samples that are in memory");
   if (ledger.rounding)
@@ -116,6 +118,9 @@ std::string to_json(const Ledger& ledger) {
                        {"is_recomputed", module.is_recomputed}});
   }
   return Json{{"categories", Json::parse(categories_json(ledger))},
+              {"measured",
+               {{"activations", json_of(ledger.measured_activations)},
+                {"workspace", json_of(ledger.measured_workspace)}}},
               {"predicted_peak_bytes", json_of(ledger.predicted)},
               {"measured_peak_bytes", json_of(ledger.measured)},
               {"budget_bytes", json_of(ledger.budget)},

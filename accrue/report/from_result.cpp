@@ -69,7 +69,17 @@ memory::Ledger static_ledger(const Model& model, const Updater& updater) {
   ledger.masters = updater.master_bytes();
   ledger.optimizer_state = updater.state_bytes() - ledger.masters;
   ledger.average = updater.average_bytes();
+  if (const int64_t bytes = updater.gradients().caller_bytes(); bytes > 0) ledger.caller_gradients = bytes;
   return ledger;
+}
+
+void add_measured(memory::Ledger& ledger) {
+  ledger.measured = memory::peak_resident_bytes();
+  const memory::Statistics now = memory::statistics();
+  for (size_t i = 0; memory::is_installed() && i < memory::kNumPhases; ++i) {
+    const auto phase = static_cast<memory::Phase>(i);
+    if (now.peak_live_in[i] > 0) ledger.phases.emplace_back(memory::name_of(phase), now.peak_live_in[i]);
+  }
 }
 
 void add_modules(memory::Ledger& ledger, const Model& model, const Updater& updater) {

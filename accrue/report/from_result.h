@@ -16,8 +16,11 @@ Record make_record(const UpdateResult& result, std::optional<double> total_secon
 
 /// The exact rows: bytes of the model's parameters (a tied one once), of the gradient sums, of the
 /// optimizer's state (without masters), which our own optimizers have from the start and torch's from the
-/// first update, of the masters and of the averages.
+/// first update, of the masters and of the averages; and of the gradients that the caller computed, if any.
 memory::Ledger static_ledger(const Model& model, const Updater& updater);
+
+/// Fills `ledger.measured` and, where the allocator is installed, `ledger.phases`.
+void add_measured(memory::Ledger& ledger);
 
 /// Fills `ledger.modules`: the model's segments, and what lies outside of them by the first two parts of its
 /// name, in the order of the parameters.

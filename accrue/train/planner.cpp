@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/arena.h"
 #include "accrue/memory/device.h"
 #include "accrue/microstep/slice.h"
 #include "accrue/plan/by_size.h"
@@ -37,6 +38,7 @@ void Planner::set_recomputed(const std::vector<bool>& which) {
   seconds_ = CostModel(/*keep_smallest=*/true);
   chosen_seconds_ = CostModel(/*keep_smallest=*/true);
   slowness_.clear();
+  heaviest_ = {};
 }
 
 int64_t Planner::num_recomputed() const {
@@ -52,7 +54,15 @@ bool Planner::make_room() {
 
 /// A group's bytes come on top of what is there anyway; what is held follows what is live.
 int64_t Planner::Bytes::peak(const GroupSize& size) const {
-  return outside + std::llround((static_cast<double>(fixed + data) + memory.predict(size)) * spread);
+  return outside + ends + std::llround((static_cast<double>(fixed + data) + memory.predict(size)) * spread);
+}
+
+/// Both at a peak from an empty cache.
+void Planner::Bytes::note_held(int64_t live, int64_t held) {
+  const int64_t in_part = std::clamp<int64_t>(held - live, 0, 2 * memory::Arena::kChunk);
+  ends = std::max(ends, in_part);
+  spread =
+      std::max(spread, static_cast<double>(held - in_part) / static_cast<double>(std::max<int64_t>(live, 1)));
 }
 
 Prediction Planner::predict(const GroupSize& size) const {
@@ -133,8 +143,7 @@ void Planner::learn(const Probe& probe, bool fresh) {
   bytes_.activations.add(probe.size, static_cast<double>(probe.activations));
   const memory::Statistics now = memory::statistics();
   bytes_.outside = now.outside;
-  const auto live = static_cast<double>(probe.start + probe.peak + now.live_data);
-  if (fresh) bytes_.spread = std::max(bytes_.spread, static_cast<double>(probe.peak_held) / live);
+  if (fresh) bytes_.note_held(probe.start + probe.peak + now.live_data, probe.peak_held);
 }
 
 std::optional<Probe> Planner::try_samples(const std::function<MicroBatch()>& gather, bool fresh) {
@@ -166,9 +175,9 @@ void Planner::observe(const MicroStepEvent::Cost& cost) {
   if (!prepared_) {
     note_static();
     const memory::Statistics now = memory::statistics();
-    const auto live = static_cast<double>(std::max<int64_t>(now.peak_live, 1));
-    bytes_.spread = std::max(bytes_.spread, static_cast<double>(now.peak_held) / live);
+    bytes_.note_held(now.peak_live, now.peak_held);
   }
+  if (cost.peak_bytes > heaviest_.peak_bytes) heaviest_ = cost;
   bytes_.memory.add(cost.size, static_cast<double>(cost.peak_bytes));
   bytes_.activations.add(cost.size, static_cast<double>(cost.activations));
 }
@@ -209,24 +218,6 @@ int64_t Planner::evaluation_batch(const Batch& batch) const {
   const int64_t capacity =
       capacity_ > 0 ? capacity_ : std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   return std::max<int64_t>(1, capacity / largest);
-}
-
-memory::Ledger Planner::ledger(const Plan& plan, const Batch& batch) const {
-  memory::Ledger ledger = static_ledger(model_, updater_);
-  const std::vector<GroupSize> sizes = group_sizes(plan, batch.sizes(), layout());
-  if (!bytes_.memory.is_fitted() || sizes.empty()) return ledger;
-  const GroupSize& largest = sizes[largest_of(sizes)];
-  if (bytes_.activations.is_fitted()) {
-    ledger.activations = std::llround(bytes_.activations.predict(largest));
-    ledger.workspace =
-        std::max<int64_t>(std::llround(bytes_.memory.predict(largest)) - *ledger.activations, 0);
-  }
-  ledger.input_data = std::max<int64_t>(bytes_.fixed - ledger.long_lived(), 0) + bytes_.data;
-  ledger.outside = bytes_.outside;
-  ledger.rounding = std::llround((bytes_.spread - 1) * (static_cast<double>(bytes_.fixed + bytes_.data) +
-                                                        bytes_.memory.predict(largest)));
-  ledger.predicted = std::max(bytes_.peak(largest), reached_);
-  return ledger;
 }
 
 }  // namespace accrue

@@ -24,8 +24,8 @@ struct PlannerOptions {
   Grouping grouping = Grouping::as_given;
   Recompute recompute = Recompute::automatic;
   ProbeOptions probe = {};
-  int64_t batches_ahead = 0;               ///< gathered while one is trained on
-  double seconds = 4;                      ///< that trying sizes may take, about
+  int64_t batches_ahead = 0;  ///< gathered while one is trained on
+  double seconds = 4;  ///< that trying sizes may take, about; where three batches take longer, up to thrice
   std::filesystem::path choice_file = {};  ///< empty: choices are neither kept nor taken
   std::string choice_key = {};             ///< of model, shapes, threads and machine
   bool measure_anew = false;               ///< a kept choice is not taken, but written over
@@ -106,6 +106,8 @@ class Planner {
   /// The rows of the largest group of `plan`, foretold. `predicted` is at least what the process had reached
   /// when the planner was prepared: reading the data and trying sizes count as well.
   memory::Ledger ledger(const Plan& plan, const Batch& batch) const;
+  /// With what was measured so far beside it, the budget, the phases and the modules.
+  memory::Ledger whole_ledger(const Plan& plan, const Batch& batch) const;
   const CostModel& memory_model() const noexcept { return bytes_.memory; }
   const CostModel& time_model() const noexcept { return seconds_; }
   const PlannerOptions& options() const noexcept { return options_; }
@@ -129,10 +131,12 @@ class Planner {
     int64_t fixed = 0;                    // live tensor bytes between micro-steps, without batches
     int64_t data = 0;                     // of the batch and those gathered ahead
     int64_t outside = 0;                  // of the process, beyond tensors
-    double spread = 1;                    // bytes held for a byte live
+    double spread = 1;                    // bytes held for a byte live, beyond `ends`
+    int64_t ends = 0;                     // of chunks that are taken in part: does not grow with the group
     std::optional<int64_t> budget = {};   // of the process
 
     int64_t peak(const GroupSize& size) const;
+    void note_held(int64_t live, int64_t held);
     std::string to_json() const;
     static Bytes from_json(const std::string& text);
   };
@@ -178,7 +182,8 @@ class Planner {
   CostModel chosen_seconds_{/*keep_smallest=*/true};  // when the choice was made
   std::deque<double> slowness_;                       // seconds / foretold of the latest micro-steps
   int64_t num_refusals_ = 0;
-  int64_t reached_ = 0;  // resident size that the process has had when it was prepared
+  int64_t reached_ = 0;                 // resident size that the process has had when it was prepared
+  MicroStepEvent::Cost heaviest_ = {};  // the micro-step of the run that took the most bytes
   std::vector<Candidate> candidates_;
 };
 

@@ -30,6 +30,10 @@ constexpr int kUntimedDoublings = 2;
 // How often a size that seems worse is timed again beside the best, for another program may have run
 // meanwhile.
 constexpr int kTurns = 3;
+// Where a batch takes long, sizes are timed for as long as so many batches take, within so many times what
+// was allowed: a choice that stays for the run is worth it, and one run of a size tells little.
+constexpr double kBatches = 3;
+constexpr double kLonger = 3;
 // Rounds at most in which those with a chance are timed in turns at the end.
 constexpr int kRounds = 4;
 
@@ -195,6 +199,10 @@ void Planner::try_sizes(const Batch& batch) {
   const GroupSize whole = group_size(sizes, layout());
   const Stopwatch clock;
   std::vector<Trial> trials;
+  const auto left = [&] {
+    const double batches = trials.empty() ? 0 : kBatches * fastest(trials).rate() * whole.total;
+    return std::clamp(batches, options_.seconds, kLonger * options_.seconds) - clock.seconds();
+  };
   candidates_.clear();
   int worse = 0;
   bool out_of_time = false;
@@ -206,8 +214,7 @@ void Planner::try_sizes(const Batch& batch) {
     trial.size = size_of(trial.rows, sizes, layout());
     const bool fitting = fits(trial.size);
     out_of_time = false;
-    const bool in_time =
-        trials.empty() || clock.seconds() + 2 * predict(trial.size).seconds.value_or(0) < options_.seconds;
+    const bool in_time = trials.empty() || 2 * predict(trial.size).seconds.value_or(0) < left();
     const std::optional<Probe> probe = fitting && in_time ? try_rows(batch, trial.rows, true) : std::nullopt;
     trial.peak = memory::is_installed() ? bytes_.peak(trial.size) : 0;
     if (!probe) {
@@ -220,16 +227,16 @@ void Planner::try_sizes(const Batch& batch) {
       break;
     }
     trial.seconds = probe->seconds;
-    repeat(batch, trial, options_.seconds - clock.seconds());
+    repeat(batch, trial, left());
     trials.push_back(std::move(trial));
     const auto is_worse = [&] { return trials.back().rate() > kWorse * fastest(trials).rate(); };
-    for (int turn = 0; turn < kTurns && is_worse() && clock.seconds() < options_.seconds; ++turn) {
-      repeat(batch, fastest(trials), options_.seconds - clock.seconds());
-      repeat(batch, trials.back(), options_.seconds - clock.seconds());
+    for (int turn = 0; turn < kTurns && is_worse() && left() > 0; ++turn) {
+      repeat(batch, fastest(trials), left());
+      repeat(batch, trials.back(), left());
     }
     worse = is_worse() ? worse + 1 : 0;
   }
-  repeat_in_turns(batch, trials, options_.seconds - clock.seconds());
+  repeat_in_turns(batch, trials, left());
   choose(trials, whole, out_of_time);
 }
 
@@ -278,6 +285,7 @@ void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, b
                          chosen->size.squares * scale};
     if (next.total > whole.total || !fits(next)) return;
     capacity_ *= 2;
+    if (capacity_ == candidates_.back().capacity) continue;  // the size that there was no time for
     const std::optional<int64_t> peak = predict(next).peak_bytes;
     candidates_.push_back(
         {capacity_, std::llround(next.samples), peak.value_or(0), peak.has_value(), true, {}});

@@ -56,7 +56,8 @@ std::string Planner::Bytes::to_json() const {
               {"data", data},
               {"budget", budget ? Json(*budget) : Json()},
               {"outside", outside},
-              {"spread", spread}}
+              {"spread", spread},
+              {"ends", ends}}
       .dump();
 }
 
@@ -68,6 +69,7 @@ Planner::Bytes Planner::Bytes::from_json(const std::string& text) {
           .data = json.at("data"),
           .outside = json.at("outside"),
           .spread = json.at("spread"),
+          .ends = json.value("ends", int64_t{0}),
           .budget = json.at("budget").is_null() ? std::nullopt : std::optional<int64_t>(json.at("budget"))};
 }
 

@@ -5,6 +5,7 @@ accrue_sources(torch train
   planner.cpp
   planner_advice.cpp
   planner_choice.cpp
+  planner_ledger.cpp
   planner_state.cpp
   probe.cpp
   reference_steps.cpp

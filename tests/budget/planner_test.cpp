@@ -98,6 +98,30 @@ TEST(Planner, ChoosesASizeThatCoversEverySampleOnceAndStays) {
   EXPECT_EQ(resumed.to_json(), planner.to_json());
 }
 
+TEST(Planner, LedgerSetsWhatWasMeasuredBesideWhatWasForetold) {
+  const Workload work = ragged();
+  Trained trained(work);
+  Planner planner(work.model, work.loss, trained.updater, by_measurement(true));
+  planner.prepare(work.batch);
+  const Plan plan = planner.plan(work.batch);
+  EXPECT_EQ(planner.whole_ledger(plan, work.batch).measured_activations, std::nullopt) << "nothing ran yet";
+  SplitStep step(work.model, work.loss, trained.updater,
+                 {.micro_batch = work.batch.size(),
+                  .on_micro_step = [&](const MicroStepEvent& event) { planner.observe(event.cost); }});
+  step(work.batch, plan);
+  const memory::Ledger ledger = planner.whole_ledger(plan, work.batch);
+  ASSERT_TRUE(ledger.measured_activations && ledger.measured_workspace);
+  EXPECT_NEAR(static_cast<double>(*ledger.measured_activations), static_cast<double>(*ledger.activations),
+              0.05 * static_cast<double>(*ledger.activations));
+  EXPECT_GT(ledger.measured.value_or(0), 0);
+  EXPECT_EQ(ledger.modules.size(), 6u) << "two embeddings, three blocks and the last norm";
+  int64_t parameters = 0;
+  for (const auto& module : ledger.modules) parameters += module.parameters;
+  EXPECT_EQ(parameters, ledger.parameters);
+  const auto is_backward = [](const auto& phase) { return phase.first == "backward"; };
+  EXPECT_TRUE(std::any_of(ledger.phases.begin(), ledger.phases.end(), is_backward));
+}
+
 TEST(Planner, AKeptChoiceIsTakenAndMeasuringAnewIsNot) {
   const std::filesystem::path folder = test::fresh_folder();
   const Workload work = test::mlp_workload(64, 32);
@@ -164,6 +188,19 @@ TEST(Planner, SizesThatWereDisturbedOnceAreNotTheEndOfTheSearch) {
   Planner planner(work.model, disturbed, trained.updater, options);
   planner.prepare(work.batch);
   EXPECT_GT(planner.capacity(), 4);
+}
+
+TEST(Planner, ListsASizeThatThereWasNoTimeForOnce) {
+  const Workload work = test::mlp_workload(64, 16);
+  Trained trained(work);
+  PlannerOptions options = by_measurement();
+  options.seconds = 0;
+  Planner planner(work.model, work.loss, trained.updater, options);
+  planner.prepare(work.batch);
+  std::vector<int64_t> capacities;
+  for (const Candidate& candidate : planner.candidates()) capacities.push_back(candidate.capacity);
+  EXPECT_THAT(capacities, testing::ElementsAre(1, 2, 4)) << "one that ran, and two doublings";
+  EXPECT_EQ(planner.capacity(), 4);
 }
 
 TEST(Planner, SaysWhereTheRunContradictsWhatTheChoiceWasMadeBy) {

@@ -145,6 +145,18 @@ TEST(Arena, TellsWhatWasNeverTouched) {
   EXPECT_EQ(arena.untouched(), kChunk) << "it is there anew";
 }
 
+TEST(Arena, RegionsStartAtAHugePagesBorderAlsoWhereOrdinaryOnesAreAskedFor) {
+  for (const bool huge_pages : {true, false}) {
+    Arena arena({.reserve = 8 * kChunk, .huge_pages = huge_pages});
+    for (int region = 0; region < 3; ++region) {
+      std::byte* const block = take(arena, 8 * kChunk);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % kChunk, 0u) << huge_pages;
+      std::memset(block, 1, 8 * kChunk);
+    }
+    EXPECT_EQ(arena.num_regions(), 3u);
+  }
+}
+
 TEST(Arena, RegionsThatAreJustEnoughGoWhole) {
   Arena arena({.just_enough = true});
   std::byte* const small = take(arena, kChunk);

@@ -70,6 +70,7 @@ TEST(Ledger, MastersAndAverageAreRowsOfTheirOwnAndMastersCountAsOptimizerStateIn
 TEST(Ledger, ShowsWhatWasForetoldBesideWhatWasMeasured) {
   Ledger ledger = kTutorial;
   ledger.activations = int64_t{6} << 20;
+  ledger.measured_activations = int64_t{7} << 20;
   ledger.outside = int64_t{100} << 20;
   ledger.predicted = int64_t{200} << 20;
   ledger.measured = int64_t{206} << 20;
@@ -78,7 +79,8 @@ TEST(Ledger, ShowsWhatWasForetoldBesideWhatWasMeasured) {
   ledger.modules = {{"layer1", 64, 32, 128, 512, true}, {"fc", 16, 16, 0, {}, false}};
   const std::string text = describe(ledger);
   for (const char* part :
-       {"  outside              100.0 MiB  of the process, no tensors", "  predicted            200.0 MiB  ",
+       {"  activations            6.0 MiB  follows the micro-batch, 7.0 MiB measured\n",
+        "  outside              100.0 MiB  of the process, no tensors", "  predicted            200.0 MiB  ",
         "  measured             206.0 MiB  peak of the process so far, 3.0 % above predicted\n",
         "  budget               256.0 MiB  of the process\n",
         "most tensor bytes in each phase: forward 1.0 KiB, backward 2.0 KiB\n"}) {
@@ -91,8 +93,8 @@ TEST(Ledger, ShowsWhatWasForetoldBesideWhatWasMeasured) {
   const std::string json = to_json(ledger);
   for (
       const char* part :
-      {R"("predicted_peak_bytes":209715200)", R"("budget_bytes":268435456)",
-       R"("phases":{"forward":1024,"backward":2048})",
+      {R"("measured":{"activations":7340032,"workspace":null})", R"("predicted_peak_bytes":209715200)",
+       R"("budget_bytes":268435456)", R"("phases":{"forward":1024,"backward":2048})",
        R"({"name":"fc","parameters":16,"gradients":16,"optimizer_state":0,"activations":null,"is_recomputed":false})"}) {
     EXPECT_NE(json.find(part), std::string::npos) << part << "\n" << json;
   }

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,6 +121,24 @@ TEST(StaticLedger, CountsTheTutorialsBytes) {
   EXPECT_EQ(sgd.predicted, std::nullopt);
   EXPECT_EQ(static_ledger(model, Updater(gradients, Sgd{.momentum = 0.9})).optimizer_state, 456);
   EXPECT_EQ(static_ledger(model, Updater(gradients, Adam{})).optimizer_state, 912);
+}
+
+TEST(StaticLedger, GradientsOfTheCallerAreARowOnceTheyCame) {
+  const Model model = tutorial_net();
+  GradientBuffer gradients(model);
+  Updater updater(gradients, Sgd{});
+  EXPECT_EQ(static_ledger(model, updater).caller_gradients, std::nullopt);
+  std::vector<at::Tensor> own;
+  for (const NamedTensor& parameter : model.parameters()) own.push_back(at::ones_like(parameter.tensor));
+  own.back() = at::Tensor();
+  const at::Tensor sum = at::scalar_tensor(1.0);
+  {
+    Window window(gradients, model);
+    window.add_gradients(own, sum, 2);
+    window.mark_skipped();
+  }
+  EXPECT_EQ(static_ledger(model, updater).caller_gradients, 456 - 2 * 4);
+  EXPECT_EQ(static_ledger(model, updater).long_lived(), 456 + 456 + 456 - 2 * 4);
 }
 
 TEST(StaticLedger, MastersAndAverageAreNoOptimizerState) {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the bytes of a plan lie, as a planner knows them.
+#include <algorithm>
+#include <cmath>
+
+#include "accrue/memory/allocator.h"
+#include "accrue/report/from_result.h"
+#include "accrue/train/planner.h"
+
+namespace accrue {
+
+memory::Ledger Planner::ledger(const Plan& plan, const Batch& batch) const {
+  memory::Ledger ledger = static_ledger(model_, updater_);
+  const std::vector<GroupSize> sizes = group_sizes(plan, batch.sizes(), layout());
+  if (!bytes_.memory.is_fitted() || sizes.empty()) return ledger;
+  const GroupSize& largest = sizes[largest_of(sizes)];
+  if (bytes_.activations.is_fitted()) {
+    ledger.activations = std::llround(bytes_.activations.predict(largest));
+    ledger.workspace =
+        std::max<int64_t>(std::llround(bytes_.memory.predict(largest)) - *ledger.activations, 0);
+  }
+  ledger.input_data = std::max<int64_t>(bytes_.fixed - ledger.long_lived(), 0) + bytes_.data;
+  ledger.outside = bytes_.outside;
+  ledger.rounding =
+      bytes_.ends + std::llround((bytes_.spread - 1) * (static_cast<double>(bytes_.fixed + bytes_.data) +
+                                                        bytes_.memory.predict(largest)));
+  ledger.predicted = std::max(bytes_.peak(largest), reached_);
+  return ledger;
+}
+
+memory::Ledger Planner::whole_ledger(const Plan& plan, const Batch& batch) const {
+  memory::Ledger whole = ledger(plan, batch);
+  if (heaviest_.peak_bytes > 0) {
+    whole.measured_activations = heaviest_.activations;
+    whole.measured_workspace = std::max<int64_t>(heaviest_.peak_bytes - heaviest_.activations, 0);
+  }
+  whole.budget = options_.budget ? options_.budget : memory::budget();
+  add_measured(whole);
+  add_modules(whole, model_, updater_);
+  return whole;
+}
+
+}  // namespace accrue
