@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accrue/accumulate/gradient_buffer.h"
 
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <unordered_set>
 
@@ -67,6 +69,18 @@ void check_dense(const NamedTensor& parameter) {
   }
 }
 
+/// The elements of `flat` from `offset` on in the parameter's shape and strides, with flat's version. Its
+/// storage begins there: LibTorch adds a sparse gradient to a tensor inside a storage at twice its offset,
+/// among other parameters' sums or behind the end.
+at::Tensor part_of(const at::Tensor& flat, const at::Tensor& parameter, int64_t offset) {
+  auto* const start = static_cast<std::byte*>(flat.mutable_data_ptr()) + offset * flat.element_size();
+  const auto keep = [flat](void*) {};
+  at::Tensor part =
+      at::from_blob(start, parameter.sizes(), parameter.strides(), keep, flat.options(), flat.device());
+  part.unsafeGetTensorImpl()->set_version_counter(flat.unsafeGetTensorImpl()->version_counter());
+  return part;
+}
+
 }  // namespace
 
 GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters, Accumulate accumulate) {
@@ -107,8 +121,7 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters, Accum
     flats_.push_back(at::zeros({lengths[i]}, at::TensorOptions(kinds[i].first).dtype(kinds[i].second)));
   }
   for (Entry& entry : entries_) {
-    entry.view =
-        flats_[entry.flat].as_strided(entry.parameter.sizes(), entry.parameter.strides(), entry.offset);
+    entry.view = part_of(flats_[entry.flat], entry.parameter, entry.offset);
   }
   zero_versions_.resize(flats_.size());
   mark_zero();

@@ -22,6 +22,20 @@
 namespace accrue {
 namespace {
 
+/// Of the numbers that are there; of a sparse gradient those and their places.
+int64_t bytes_of(std::span<const at::Tensor> gradients) {
+  size_t bytes = 0;
+  for (const at::Tensor& gradient : gradients) {
+    if (!gradient.defined()) continue;
+    if (gradient.is_sparse()) {
+      bytes += gradient._values().nbytes() + gradient._indices().nbytes();
+    } else if (gradient.layout() == at::kStrided) {
+      bytes += gradient.nbytes();
+    }
+  }
+  return static_cast<int64_t>(bytes);
+}
+
 std::string describe(const std::vector<TermSum>& terms) {
   std::ostringstream text;
   for (size_t i = 0; i < terms.size(); ++i) {
@@ -306,11 +320,7 @@ Added Window::add_gradients(std::span<const at::Tensor> gradients, const at::Ten
                             .weight = weight,
                             .coefficient = terms_.empty() ? 1 : terms_[0].coefficient}};
   admit(terms);
-  int64_t bytes = 0;
-  for (const at::Tensor& gradient : gradients) {
-    if (gradient.defined()) bytes += static_cast<int64_t>(gradient.nbytes());
-  }
-  gradients_.caller_bytes_ = std::max(gradients_.caller_bytes_, bytes);
+  gradients_.caller_bytes_ = std::max(gradients_.caller_bytes_, bytes_of(gradients));
   return run(terms, ids, [&] {
     const c10::NoGradGuard no_grad;
     const double factor = seeds(terms)[0];

@@ -84,6 +84,21 @@ TEST(AddGradients, UndefinedGradientsAndZeroWeightsAddNothing) {
   EXPECT_EQ(window.loss(), 0.5);
 }
 
+TEST(AddGradients, TakesSparseGradientsAndCountsWhatTheyHold) {
+  const test::SmallModel small = test::mlp();
+  GradientBuffer gradients(small.model());
+  Window window(gradients, small.model());
+  EXPECT_EQ(gradients.caller_bytes(), 0);
+  at::Tensor rows = at::zeros({3, 8});
+  rows[1].fill_(2);
+  std::vector<at::Tensor> computed(4);
+  computed[2] = rows.to_sparse();
+  window.add_gradients(computed, at::scalar_tensor(2.0), 4);
+  EXPECT_TRUE(same_bits(gradients["out.weight"], rows));
+  constexpr int64_t kEntries = 8;
+  EXPECT_EQ(gradients.caller_bytes(), kEntries * 4 + 2 * kEntries * 8);
+}
+
 TEST(AddGradients, WrongNumbersAndShapesAreArgumentErrors) {
   const test::SmallModel small = test::mlp();
   GradientBuffer gradients(small.model());
