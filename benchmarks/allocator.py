@@ -23,7 +23,8 @@ from machine import end_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-UPDATES = {"M": (6, 206), "V": (3, 6), "S": (3, 9), "G": (3, 5)}  # of the shorter and the longer run
+UPDATES = {"M": (6, 66), "V": (3, 6), "S": (3, 9), "G": (3, 5)}  # of the shorter and the longer run
+TURNS = {"M": 6, "V": 2, "S": 2, "G": 2}  # in each round: the machine's speed changes within seconds
 KINDS = ("accrue", "system")
 
 
@@ -44,10 +45,10 @@ def measure(program, workload, rounds, folder):
     processor = {kind: [] for kind in KINDS}
     peaks = {kind: 0 for kind in KINDS}
     short, long = UPDATES[workload]
-    for _ in range(rounds):
+    for turn in range(rounds * TURNS[workload]):
         ends = {kind: [] for kind in KINDS}
-        for updates, order in ((short, KINDS), (long, KINDS[::-1])):  # so that neither is always first
-            for kind in order:
+        for updates in (short, long):
+            for kind in KINDS if turn % 2 == 0 else KINDS[::-1]:  # so that neither is always first
                 times, ended = run(program, workload, kind, updates, folder)
                 seconds[kind] += times
                 ends[kind].append(ended)
@@ -68,7 +69,7 @@ def measure(program, workload, rounds, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", nargs="+", default=list(UPDATES), choices=list(UPDATES))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2, help="of 6 turns for M, 2 for the others")
     parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
     parser.add_argument("--no-report", action="store_true")
     arguments = parser.parse_args()

@@ -263,7 +263,7 @@ void evaluate_largest_group(const Session& session, const EvalOptions& options) 
 }
 
 memory::Ledger ledger_of(const Session& session, const Batch& batch) {
-  memory::Ledger ledger = session.planner->whole_ledger(session.planner->plan(batch), batch);
+  memory::Ledger ledger = session.planner->ledger_so_far(session.planner->plan(batch), batch);
   ledger.budget = session.budget;  // `plan` looks at the machine's memory where none was given
   return ledger;
 }

@@ -63,7 +63,7 @@ std::string describe(const Ledger& ledger) {
   std::string text = row("parameters", bytes_text(ledger.parameters), long_lived);
   text += row("gradients", bytes_text(ledger.gradients), long_lived);
   if (ledger.caller_gradients)
-    text += row("caller_gradients", bytes_text(ledger.caller_gradients), long_lived);
+    text += row("caller_gradients", bytes_text(ledger.caller_gradients), "the most that came at once");
   text += row("optimizer_state", bytes_text(ledger.optimizer_state), long_lived);
   if (ledger.masters > 0) text += row("masters", bytes_text(ledger.masters), long_lived);
   if (ledger.average > 0) text += row("average", bytes_text(ledger.average), long_lived);

@@ -52,9 +52,9 @@ struct Ledger {
 /// changes.
 std::string describe(const Ledger& ledger);
 
-/// The JSON object `categories` of `plan --json`: parameters, gradients, optimizer_state (masters
-/// included), masters, average, activations, workspace, input_data, rounding, outside; null for what is not
-/// known.
+/// The JSON object `categories` of `plan --json`: parameters, gradients (the caller's included),
+/// optimizer_state (masters included), masters, average, activations, workspace, input_data, rounding,
+/// outside; null for what is not known.
 std::string categories_json(const Ledger& ledger);
 
 /// A line a module.

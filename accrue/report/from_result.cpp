@@ -75,6 +75,7 @@ memory::Ledger static_ledger(const Model& model, const Updater& updater) {
 
 void add_measured(memory::Ledger& ledger) {
   ledger.measured = memory::peak_resident_bytes();
+  ledger.phases.clear();
   const memory::Statistics now = memory::statistics();
   for (size_t i = 0; memory::is_installed() && i < memory::kNumPhases; ++i) {
     const auto phase = static_cast<memory::Phase>(i);
@@ -83,6 +84,7 @@ void add_measured(memory::Ledger& ledger) {
 }
 
 void add_modules(memory::Ledger& ledger, const Model& model, const Updater& updater) {
+  ledger.modules.clear();
   const std::vector<SegmentInfo> segments = model.segments();
   const auto place = [&](const std::string& name) -> memory::Ledger::Module& {
     const std::string path = module_of(name, segments);

@@ -19,7 +19,8 @@ Record make_record(const UpdateResult& result, std::optional<double> total_secon
 /// first update, of the masters and of the averages; and of the gradients that the caller computed, if any.
 memory::Ledger static_ledger(const Model& model, const Updater& updater);
 
-/// Fills `ledger.measured` and, where the allocator is installed, `ledger.phases`.
+/// Fills `ledger.measured`, the process's peak so far (empty where the system does not tell), and where the
+/// allocator is installed `ledger.phases`.
 void add_measured(memory::Ledger& ledger);
 
 /// Fills `ledger.modules`: the model's segments, and what lies outside of them by the first two parts of its

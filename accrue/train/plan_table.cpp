@@ -72,8 +72,8 @@ std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double 
     row.activations = probe && probe->peak > 0 ? std::optional(probe->activations) : ledger.activations;
     row.workspace =
         probe && probe->peak > 0 ? std::optional(probe->peak - probe->activations) : ledger.workspace;
-    row.gradients = ledger.gradients;
-    row.parameters_and_state = ledger.long_lived() - ledger.gradients;
+    row.gradients = ledger.gradients + ledger.caller_gradients.value_or(0);
+    row.parameters_and_state = ledger.long_lived() - row.gradients;
     const Prediction prediction = planner.predict(plan, batch);
     row.peak = prediction.peak_bytes;
     row.seconds = prediction.seconds;

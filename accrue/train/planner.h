@@ -106,8 +106,8 @@ class Planner {
   /// The rows of the largest group of `plan`, foretold. `predicted` is at least what the process had reached
   /// when the planner was prepared: reading the data and trying sizes count as well.
   memory::Ledger ledger(const Plan& plan, const Batch& batch) const;
-  /// With what was measured so far beside it, the budget, the phases and the modules.
-  memory::Ledger whole_ledger(const Plan& plan, const Batch& batch) const;
+  /// The same with what this process measured so far beside it, the budget, the phases and the modules.
+  memory::Ledger ledger_so_far(const Plan& plan, const Batch& batch) const;
   const CostModel& memory_model() const noexcept { return bytes_.memory; }
   const CostModel& time_model() const noexcept { return seconds_; }
   const PlannerOptions& options() const noexcept { return options_; }
@@ -132,6 +132,7 @@ class Planner {
     int64_t data = 0;                     // of the batch and those gathered ahead
     int64_t outside = 0;                  // of the process, beyond tensors
     double spread = 1;                    // bytes held for a byte live, beyond `ends`
+    int64_t noted_live = 0;               // at the peak that the two are of
     int64_t ends = 0;                     // of chunks that are taken in part: does not grow with the group
     std::optional<int64_t> budget = {};   // of the process
 
@@ -183,7 +184,7 @@ class Planner {
   std::deque<double> slowness_;                       // seconds / foretold of the latest micro-steps
   int64_t num_refusals_ = 0;
   int64_t reached_ = 0;                 // resident size that the process has had when it was prepared
-  MicroStepEvent::Cost heaviest_ = {};  // the micro-step of the run that took the most bytes
+  MicroStepEvent::Cost heaviest_ = {};  // the micro-step so far that took the most bytes, in this process
   std::vector<Candidate> candidates_;
 };
 

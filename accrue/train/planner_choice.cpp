@@ -201,7 +201,8 @@ void Planner::try_sizes(const Batch& batch) {
   std::vector<Trial> trials;
   const auto left = [&] {
     const double batches = trials.empty() ? 0 : kBatches * fastest(trials).rate() * whole.total;
-    return std::clamp(batches, options_.seconds, kLonger * options_.seconds) - clock.seconds();
+    const double least = std::max(options_.seconds, 0.0);
+    return std::clamp(batches, least, kLonger * least) - clock.seconds();
   };
   candidates_.clear();
   int worse = 0;
@@ -288,7 +289,7 @@ void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, b
     if (capacity_ == candidates_.back().capacity) continue;  // the size that there was no time for
     const std::optional<int64_t> peak = predict(next).peak_bytes;
     candidates_.push_back(
-        {capacity_, std::llround(next.samples), peak.value_or(0), peak.has_value(), true, {}});
+        {.capacity = capacity_, .samples = std::llround(next.samples), .peak_bytes = peak.value_or(0)});
   }
 }
 

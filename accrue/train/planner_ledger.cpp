@@ -19,16 +19,20 @@ memory::Ledger Planner::ledger(const Plan& plan, const Batch& batch) const {
     ledger.workspace =
         std::max<int64_t>(std::llround(bytes_.memory.predict(largest)) - *ledger.activations, 0);
   }
-  ledger.input_data = std::max<int64_t>(bytes_.fixed - ledger.long_lived(), 0) + bytes_.data;
+  // A torch optimizer's state comes with the first update; the caller's gradients come and go.
+  const int64_t own = ledger.long_lived() - ledger.caller_gradients.value_or(0);
+  const int64_t fixed = std::max(bytes_.fixed, own);
+  ledger.input_data = fixed - own + bytes_.data;
   ledger.outside = bytes_.outside;
   ledger.rounding =
-      bytes_.ends + std::llround((bytes_.spread - 1) * (static_cast<double>(bytes_.fixed + bytes_.data) +
-                                                        bytes_.memory.predict(largest)));
-  ledger.predicted = std::max(bytes_.peak(largest), reached_);
+      bytes_.ends + std::llround((bytes_.spread - 1) *
+                                 (static_cast<double>(fixed + bytes_.data) + bytes_.memory.predict(largest)));
+  const int64_t later = std::llround(static_cast<double>(fixed - bytes_.fixed) * bytes_.spread);
+  ledger.predicted = std::max(bytes_.peak(largest) + later, reached_);
   return ledger;
 }
 
-memory::Ledger Planner::whole_ledger(const Plan& plan, const Batch& batch) const {
+memory::Ledger Planner::ledger_so_far(const Plan& plan, const Batch& batch) const {
   memory::Ledger whole = ledger(plan, batch);
   if (heaviest_.peak_bytes > 0) {
     whole.measured_activations = heaviest_.activations;

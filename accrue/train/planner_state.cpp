@@ -57,7 +57,8 @@ std::string Planner::Bytes::to_json() const {
               {"budget", budget ? Json(*budget) : Json()},
               {"outside", outside},
               {"spread", spread},
-              {"ends", ends}}
+              {"ends", ends},
+              {"noted_live", noted_live}}
       .dump();
 }
 
@@ -69,6 +70,7 @@ Planner::Bytes Planner::Bytes::from_json(const std::string& text) {
           .data = json.at("data"),
           .outside = json.at("outside"),
           .spread = json.at("spread"),
+          .noted_live = json.value("noted_live", int64_t{0}),
           .ends = json.value("ends", int64_t{0}),
           .budget = json.at("budget").is_null() ? std::nullopt : std::optional<int64_t>(json.at("budget"))};
 }
@@ -181,6 +183,9 @@ bool Planner::take_kept_choice(const Batch& batch) {
   const std::vector<GroupSize> groups = group_sizes(cut, batch.sizes(), layout());
   const size_t largest = largest_of(groups);
   const double foretold = seconds_.predict(groups[largest]);
+  bytes_.spread = 1;  // of this process from here on
+  bytes_.ends = 0;
+  bytes_.noted_live = 0;
   std::optional<Probe> probe = try_group(batch, cut, largest);
   memory::measure_outside();
   bytes_.outside = memory::statistics().outside;
@@ -191,7 +196,7 @@ bool Planner::take_kept_choice(const Batch& batch) {
   }
   const bool contradicts = foretold > kTellingSeconds && seconds * kContradiction < foretold;
   if (probe && fits(probe->size) && !contradicts) return true;
-  if (contradicts) seconds_ = CostModel(/*keep_smallest=*/true);
+  bytes_ = here;
   set_recomputed(std::vector<bool>(recomputed_.size(), options_.recompute == Recompute::always));
   capacity_ = 0;
   return false;

@@ -55,21 +55,23 @@ UpdateResult SplitStep::run_compiled(const Batch& batch, const Plan& plan) {
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     memory::start_lap(device);
     const Stopwatch clock;
+    int64_t live_between = 0;
     // A callback may have changed what must fit.
     if (g == 0 || chain_->fits(window.options(), batch)) {
       run_compiled_group(window, batch, plan, g, measured);
+      live_between = live_at_start + chain_->held_bytes();
     } else {
       measured.mode = "autograd";
       running_ = g;
       const MicroBatch group = take(batch, plan, g);
       add_micro_step(model_, loss_, group, window,
                      {.seed = options_.seed, .update = updater_.num_windows() + 1, .sample_ids = group.ids()},
-                     measured);
+                     measured, &live_between);
       updater_.note_micro_step(window);
     }
     running_ = g;
     tell(plan, g, Added::added, live_at_start,
-         {.size = sizes[g], .activations = chain_->held_bytes(), .seconds = clock.seconds()});
+         {.size = sizes[g], .activations = live_between - live_at_start, .seconds = clock.seconds()});
     running_.reset();
   }
   return finish(window, std::move(measured));

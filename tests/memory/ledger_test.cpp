@@ -26,7 +26,7 @@ TEST(Ledger, TableHasEveryRowAndTheTwoSentences) {
 TEST(Ledger, GradientsOfTheCallerAreARowOfTheirOwn) {
   Ledger ledger = kTutorial;
   ledger.caller_gradients = 456;
-  EXPECT_NE(describe(ledger).find("  caller_gradients         456 B  stays for the whole run\n"),
+  EXPECT_NE(describe(ledger).find("  caller_gradients         456 B  the most that came at once\n"),
             std::string::npos);
   EXPECT_EQ(ledger.long_lived(), 456 + 456 + 456 + 912);
 }
