@@ -24,7 +24,7 @@ from machine import end_of
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 UPDATES = {"M": (6, 66), "V": (3, 6), "S": (3, 9), "G": (3, 5)}  # of the shorter and the longer run
-TURNS = {"M": 6, "V": 2, "S": 2, "G": 2}  # in each round: the machine's speed changes within seconds
+TURNS = {"M": 12, "V": 2, "S": 2, "G": 2}  # in each round: the machine's speed changes within seconds
 KINDS = ("accrue", "system")
 
 
@@ -69,7 +69,7 @@ def measure(program, workload, rounds, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", nargs="+", default=list(UPDATES), choices=list(UPDATES))
-    parser.add_argument("--rounds", type=int, default=2, help="of 6 turns for M, 2 for the others")
+    parser.add_argument("--rounds", type=int, default=2, help="of 12 turns for M, 2 for the others")
     parser.add_argument("--build", default=ROOT / "build", type=pathlib.Path)
     parser.add_argument("--no-report", action="store_true")
     arguments = parser.parse_args()

@@ -58,15 +58,12 @@ int64_t Planner::Bytes::peak(const GroupSize& size) const {
 }
 
 /// From two peaks: of what is held beyond what is live the first two chunks, one that small blocks lie in and
-/// one that large ones end in, count as `ends`, the rest in proportion. The largest group that ran decides.
+/// one that large ones end in, count as `ends`, the rest in proportion. The most of each that any group had.
 void Planner::Bytes::note_held(int64_t live, int64_t held) {
-  if (live < noted_live || live <= 0) return;
   const int64_t in_part = std::clamp<int64_t>(held - live, 0, 2 * memory::Arena::kChunk);
-  const double share = std::max(static_cast<double>(held - in_part) / static_cast<double>(live), 1.0);
-  const bool again = live == noted_live;
-  ends = again ? std::max(ends, in_part) : in_part;
-  spread = again ? std::max(spread, share) : share;
-  noted_live = live;
+  ends = std::max(ends, in_part);
+  spread =
+      std::max(spread, static_cast<double>(held - in_part) / static_cast<double>(std::max<int64_t>(live, 1)));
 }
 
 Prediction Planner::predict(const GroupSize& size) const {

@@ -132,7 +132,6 @@ class Planner {
     int64_t data = 0;                     // of the batch and those gathered ahead
     int64_t outside = 0;                  // of the process, beyond tensors
     double spread = 1;                    // bytes held for a byte live, beyond `ends`
-    int64_t noted_live = 0;               // at the peak that the two are of
     int64_t ends = 0;                     // of chunks that are taken in part: does not grow with the group
     std::optional<int64_t> budget = {};   // of the process
 

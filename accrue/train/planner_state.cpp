@@ -57,8 +57,7 @@ std::string Planner::Bytes::to_json() const {
               {"budget", budget ? Json(*budget) : Json()},
               {"outside", outside},
               {"spread", spread},
-              {"ends", ends},
-              {"noted_live", noted_live}}
+              {"ends", ends}}
       .dump();
 }
 
@@ -70,7 +69,6 @@ Planner::Bytes Planner::Bytes::from_json(const std::string& text) {
           .data = json.at("data"),
           .outside = json.at("outside"),
           .spread = json.at("spread"),
-          .noted_live = json.value("noted_live", int64_t{0}),
           .ends = json.value("ends", int64_t{0}),
           .budget = json.at("budget").is_null() ? std::nullopt : std::optional<int64_t>(json.at("budget"))};
 }
@@ -185,7 +183,6 @@ bool Planner::take_kept_choice(const Batch& batch) {
   const double foretold = seconds_.predict(groups[largest]);
   bytes_.spread = 1;  // of this process from here on
   bytes_.ends = 0;
-  bytes_.noted_live = 0;
   std::optional<Probe> probe = try_group(batch, cut, largest);
   memory::measure_outside();
   bytes_.outside = memory::statistics().outside;
