@@ -70,8 +70,8 @@ void check_dense(const NamedTensor& parameter) {
 }
 
 /// The elements of `flat` from `offset` on in the parameter's shape and strides, with flat's version. Its
-/// storage begins there: LibTorch adds a sparse gradient to a tensor inside a storage at twice its offset,
-/// among other parameters' sums or behind the end.
+/// storage begins there: LibTorch adds what is sparse in every dimension to a tensor inside a storage at
+/// twice its offset, among other parameters' sums or behind the end.
 at::Tensor part_of(const at::Tensor& flat, const at::Tensor& parameter, int64_t offset) {
   auto* const start = static_cast<std::byte*>(flat.mutable_data_ptr()) + offset * flat.element_size();
   const auto keep = [flat](void*) {};

@@ -84,6 +84,12 @@ TEST(GradientBuffer, ASparseGradientLandsInItsOwnRowsAndNowhereElse) {
     EXPECT_TRUE(same_bits(gradients["last"], at::zeros({20})));
     gradients.check_views();
   }
+  gradients.zero();
+  at::Tensor sum = table.grad();
+  sum.add_(at::full({4, 3}, 3.0F).to_sparse());  // sparse in both dimensions
+  EXPECT_TRUE(same_bits(gradients["table"], at::full({4, 3}, 3.0F)));
+  EXPECT_TRUE(same_bits(gradients["first"], at::zeros({5})));
+  EXPECT_TRUE(same_bits(gradients["last"], at::zeros({20})));
 }
 
 TEST(GradientBuffer, ZeroIsAStoreThatClearsNanAndInfinity) {
