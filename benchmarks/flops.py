@@ -8,7 +8,8 @@ gradient. Norms, activations, losses and the optimizer are left out: they are bo
 GPT: 6 x the blocks' matrices (12 width^2 a block) a real token: padding is not needed. Causal attention looks at
 n (n + 1) / 2 pairs of a sequence of n, each 2 width for the score and 2 width for the mixing, twice that backward: with
 both 6 width n (n + 1) a block. The tied head costs 6 x vocabulary x width a position whose next token counts, and
-nothing at the others. That the last block's inner layer is not needed where nothing counts is left out.
+nothing at the others. What follows the last block's attention is not needed where nothing counts either; it is counted
+all the same, though our models leave it out.
 Convolutions: 6 a multiply-add of the direct form (an algorithm such as Winograd's needs fewer).
 """
 import pathlib

@@ -26,6 +26,7 @@
 #include "accrue/plan/choice_file.h"
 #include "accrue/plan/headroom.h"
 #include "accrue/report/run_record.h"
+#include "accrue/update/kernels.h"
 #include "models/models.h"
 
 namespace accrue::cli {
@@ -65,7 +66,8 @@ std::string choice_key(const Session& session) {
   // Two digits: what is left of a machine's memory differs from run to run.
   char rounded[16] = "none";
   if (session.budget) std::snprintf(rounded, sizeof rounded, "%.1e", static_cast<double>(*session.budget));
-  key << '|' << rounded << '|' << nn::product_library() << (nn::is_plain() ? ", plain" : "");
+  key << '|' << rounded << '|' << nn::product_library() << (nn::is_plain() ? ", plain" : "") << '|'
+      << kernels_in_use();
   return key.str();
 }
 

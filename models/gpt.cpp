@@ -29,6 +29,7 @@ namespace accrue::models {
 namespace {
 
 constexpr double kDeviation = 0.02;
+constexpr double kEps = 1e-5;  // of the norms
 
 at::Tensor normal(at::IntArrayRef shape, double deviation) {
   return at::empty(shape, at::kFloat).normal_(0, deviation);
@@ -52,7 +53,7 @@ struct Norm : torch::nn::Module {
   explicit Norm(int64_t width)
       : weight(register_parameter("weight", at::ones({width}))),
         bias(register_parameter("bias", at::zeros({width}))) {}
-  at::Tensor forward(const at::Tensor& x) const { return nn::layer_norm(x, weight, bias); }
+  at::Tensor forward(const at::Tensor& x) const { return nn::layer_norm(x, weight, bias, kEps); }
   at::Tensor weight, bias;
 };
 
@@ -110,12 +111,16 @@ struct Block : torch::nn::Module {
     ln_2 = register_module("ln_2", std::make_shared<Norm>(options.width));
     mlp = register_module("mlp", std::make_shared<Mlp>(options, deviation, path + ".mlp"));
   }
+  bool drops() const { return is_training() && mlp->dropout.p > 0; }
   at::Tensor forward(const at::Tensor& x, std::span<const int64_t> offsets) const {
-    if (!is_training() || mlp->dropout.p == 0) {
-      return nn::transformer_block(x, weights(), offsets, attn->heads);
-    }
+    if (!drops()) return without_dropout(x, offsets, {});
     const at::Tensor attended = x.add(attn->forward(ln_1->forward(x), offsets));
     return attended.add(mlp->forward(ln_2->forward(attended)));
+  }
+  /// Of the tokens in `rows` alone, or of all where it is undefined.
+  at::Tensor without_dropout(const at::Tensor& x, std::span<const int64_t> offsets,
+                             const at::Tensor& rows) const {
+    return nn::transformer_block(x, weights(), offsets, attn->heads, kEps, rows);
   }
   nn::BlockWeights weights() const {
     return {ln_1->weight,         ln_1->bias,         attn->c_attn->weight, attn->c_attn->bias,
@@ -150,17 +155,25 @@ struct Transformer : torch::nn::Module {
       segments.add("transformer.h." + std::to_string(i), *h->list[i]);
     }
   }
-  /// Before the last norm, which the rows that count go through.
-  at::Tensor forward(const at::Tensor& ids, const at::Tensor& positions, const Offsets& offsets) const {
+  /// What enters block number `end`, or leaves the last one.
+  at::Tensor forward(const at::Tensor& ids, const at::Tensor& positions, const Offsets& offsets,
+                     size_t end) const {
     const at::Tensor entered = nn::embedding(ids, wte->weight).add(nn::embedding(positions, wpe->weight));
     at::Tensor x = drop(entered, is_training());
-    for (size_t i = 0; i < h->list.size(); ++i) {
+    for (size_t i = 0; i < end; ++i) {
       const auto run = [block = h->list[i], offsets](const at::Tensor& entering) {
         return block->forward(entering, *offsets);
       };
       x = segments.run(i, run, x);
     }
     return x;
+  }
+  /// The last block's tokens in `rows` (all where it is undefined) from what enters it.
+  at::Tensor last_block(const at::Tensor& x, const Offsets& offsets, const at::Tensor& rows) const {
+    const auto run = [block = h->list.back(), offsets, rows](const at::Tensor& entering) {
+      return block->without_dropout(entering, *offsets, rows);
+    };
+    return segments.run(h->list.size() - 1, run, x);
   }
   Drop drop;
   std::shared_ptr<Embedding> wte, wpe;
@@ -258,10 +271,24 @@ Outputs run(const Gpt& gpt, const MicroBatch& micro, const GptOptions& options) 
   check_lengths(*offsets, micro, options.context);
   check_mask(ids, micro);
   check_ids(ids, *offsets, micro, options.vocabulary);
-  const at::Tensor x = gpt.transformer->forward(ids, positions_of(*offsets, ids), offsets);
-  return nn::deferred_logits(x, gpt.lm_head->weight, [norm = gpt.transformer->ln_f](const at::Tensor& rows) {
-    return norm->forward(rows);
-  });
+  const std::shared_ptr<Transformer> transformer = gpt.transformer;
+  const size_t blocks = transformer->h->list.size();
+  // With dropout the random numbers are those of now.
+  const bool last_waits = !transformer->h->list.back()->drops();
+  const at::Tensor x =
+      transformer->forward(ids, positions_of(*offsets, ids), offsets, last_waits ? blocks - 1 : blocks);
+  std::vector<int64_t> shape = ids.sizes().vec();
+  shape.push_back(gpt.lm_head->weight.size(0));
+  return nn::deferred_logits(std::move(shape), gpt.lm_head->weight,
+                             [transformer, x, offsets, last_waits](const at::Tensor& rows) {
+                               at::Tensor y = x;
+                               if (last_waits) {
+                                 y = transformer->last_block(x, offsets, rows);
+                               } else if (rows.defined()) {
+                                 y = x.flatten(0, -2).index_select(0, rows);
+                               }
+                               return transformer->ln_f->forward(y);
+                             });
 }
 
 void check(const GptOptions& options) {

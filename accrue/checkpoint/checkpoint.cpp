@@ -14,6 +14,7 @@
 #include "accrue/formats/atomic_file.h"
 #include "accrue/formats/mapped_file.h"
 #include "accrue/nn/products.h"
+#include "accrue/update/kernels.h"
 
 namespace accrue {
 namespace {
@@ -117,6 +118,9 @@ TrainingState load_checkpoint(const Path& checkpoint) {
   if (entries.products != nn::product_library())
     warn(message::checkpoint_products,
          {{"path", checkpoint.string()}, {"before", entries.products}, {"now", nn::product_library()}});
+  if (!entries.kernels.empty() && entries.kernels != kernels_in_use())
+    warn(message::checkpoint_kernels,
+         {{"path", checkpoint.string()}, {"before", entries.kernels}, {"now", kernels_in_use()}});
   return std::move(state);
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "accrue/nn/products.h"
+#include "accrue/update/kernels.h"
 
 namespace accrue {
 namespace {
@@ -71,7 +72,8 @@ Json to_json(const TrainingState& state) {
       {"best", state.best ? to_json(*state.best) : Json()},
       {"parameters", names_of(state.parameters)},
       {"buffers", names_of(state.buffers)},
-      {"versions", {{"torch", torch_version()}, {"products", nn::product_library()}}},
+      {"versions",
+       {{"torch", torch_version()}, {"products", nn::product_library()}, {"kernels", kernels_in_use()}}},
   };
 }
 
@@ -96,6 +98,7 @@ StateEntries from_json(const Json& json) {
   json.at("buffers").get_to(entries.buffers);
   json.at("versions").at("torch").get_to(entries.torch_version);
   entries.products = json.at("versions").value("products", "LibTorch");
+  entries.kernels = json.at("versions").value("kernels", "");
   return entries;
 }
 

@@ -22,6 +22,7 @@ struct StateEntries {
   std::vector<std::string> buffers;
   std::string torch_version;
   std::string products;  ///< whose products of matrices the run took
+  std::string kernels;   ///< the compilation of the layers' kernels; empty: not said
 };
 StateEntries from_json(const nlohmann::ordered_json& json);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "accrue/nn/activations_impl.h"
+#include "accrue/nn/columns_impl.h"
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/products_impl.h"
 #include "accrue/nn/quads.h"

@@ -4,6 +4,8 @@
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
@@ -89,15 +91,26 @@ at::Tensor in_type(const at::Tensor& parameter) {
   return widened(parameter).contiguous();
 }
 
+/// Of values [tokens, width] those of the block's rows; all where these are undefined.
+at::Tensor taken(const at::Tensor& values, const at::Tensor& rows) {
+  return rows.defined() ? values.index_select(0, rows) : values;
+}
+
+/// The inverse for a gradient: zero for the other tokens.
+at::Tensor put_back(const at::Tensor& values, const at::Tensor& rows, int64_t tokens) {
+  if (!rows.defined()) return values;
+  return at::zeros({tokens, values.size(1)}, values.options()).index_copy_(0, rows, values);
+}
+
 /// x [tokens, width] in the compute type.
 at::Tensor run_block(const at::Tensor& x, const Parameters& p, const SegmentAttention& attention, double eps,
-                     Kept& kept) {
+                     const at::Tensor& rows, Kept& kept) {
   const NormWeights norm1(p[kNorm1], p[kShift1], eps);
   const NormWeights norm2(p[kNorm2], p[kShift2], eps);
   kept.qkv = product(normalise(x, norm1).normed, widened(p[kQkv]));
   kept.attended = attention.forward(kept.qkv, in_type(p[kQkvBias]));
-  const at::Tensor projected = product(kept.attended.output, widened(p[kProjection]));
-  const NormResult second = normalise(x, norm2, projected, in_type(p[kProjectionBias]));
+  const at::Tensor projected = product(taken(kept.attended.output, rows), widened(p[kProjection]));
+  const NormResult second = normalise(taken(x, rows), norm2, projected, in_type(p[kProjectionBias]));
   kept.middle = second.sum;
   kept.up = product(second.normed, widened(p[kUp]));
   at::Tensor out = product(gelu_of(kept.up, in_type(p[kUpBias])), widened(p[kDown]));
@@ -113,7 +126,7 @@ void add_to_matrix(const ParameterGradient& to, const at::Tensor& rows, const at
 
 /// The gradient of x.
 at::Tensor run_backward(const at::Tensor& x, const Parameters& p, const SegmentAttention& attention,
-                        double eps, const Kept& kept, const at::Tensor& of_output,
+                        double eps, const at::Tensor& rows, const Kept& kept, const at::Tensor& of_output,
                         const std::vector<ParameterGradient>& to) {
   const NormWeights norm1(p[kNorm1], p[kShift1], eps);
   const NormWeights norm2(p[kNorm2], p[kShift2], eps);
@@ -128,40 +141,42 @@ at::Tensor run_backward(const at::Tensor& x, const Parameters& p, const SegmentA
     of_middle = norm_backward(kept.middle, second.moments, norm2, product(of_up, widened(p[kUp]).t()),
                               of_output, {to[kNorm2].sum(), to[kShift2].sum(), to[kProjectionBias].sum()});
   }
-  add_to_matrix(to[kProjection], kept.attended.output, of_middle);
+  add_to_matrix(to[kProjection], taken(kept.attended.output, rows), of_middle);
+  const at::Tensor of_attended = product(of_middle, widened(p[kProjection]).t());
   const at::Tensor of_qkv = attention.backward(kept.qkv, in_type(p[kQkvBias]), kept.attended,
-                                               product(of_middle, widened(p[kProjection]).t()));
+                                               put_back(of_attended, rows, x.size(0)));
   add_columns(of_qkv, to[kQkvBias].sum());
   const NormResult first = normalise(x, norm1);
   add_to_matrix(to[kQkv], first.normed, of_qkv);
-  return norm_backward(x, first.moments, norm1, product(of_qkv, widened(p[kQkv]).t()), of_middle,
-                       {to[kNorm1].sum(), to[kShift1].sum(), {}});
+  return norm_backward(x, first.moments, norm1, product(of_qkv, widened(p[kQkv]).t()),
+                       put_back(of_middle, rows, x.size(0)), {to[kNorm1].sum(), to[kShift1].sum(), {}});
 }
 
 struct BlockFunction : torch::autograd::Function<BlockFunction> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
                             at::TensorList parameters, const c10::intrusive_ptr<SegmentAttention>& attention,
-                            double eps) {
+                            double eps, const std::optional<at::Tensor>& only) {
     context->set_materialize_grads(false);
-    const at::Tensor rows = as_computed(x, parameters[kQkv]).reshape({-1, x.size(-1)}).contiguous();
+    const at::Tensor rows = only.value_or(at::Tensor());
+    const at::Tensor entering = as_computed(x, parameters[kQkv]).reshape({-1, x.size(-1)}).contiguous();
     Parameters p;
     std::copy(parameters.begin(), parameters.end(), p.begin());
     Kept kept;
-    const at::Tensor out = run_block(rows, p, *attention, eps, kept);
+    const at::Tensor out = run_block(entering, p, *attention, eps, rows, kept);
     torch::autograd::variable_list saved = {
-        rows, kept.qkv, kept.attended.output, kept.attended.log_sums, kept.middle, kept.up};
+        entering, kept.qkv, kept.attended.output, kept.attended.log_sums, kept.middle, kept.up, rows};
     saved.insert(saved.end(), parameters.begin(), parameters.end());
     context->save_for_backward(std::move(saved));
     context->saved_data["attention"] = at::IValue::make_capsule(attention);
     context->saved_data["eps"] = eps;
     context->saved_data["sizes"] = x.sizes();
-    return at::_unsafe_view(out, x.sizes());
+    return rows.defined() ? out : at::_unsafe_view(out, x.sizes());
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list of_output) {
     forbid_create_graph("transformer_block");
-    torch::autograd::variable_list gradients(1 + kBlockParameters + 2);
+    torch::autograd::variable_list gradients(1 + kBlockParameters + 3);
     if (!of_output[0].defined()) return gradients;
     const torch::autograd::variable_list saved = context->get_saved_variables();
     const size_t before = saved.size() - kBlockParameters;
@@ -172,9 +187,9 @@ struct BlockFunction : torch::autograd::Function<BlockFunction> {
     const auto attention =
         c10::static_intrusive_pointer_cast<SegmentAttention>(context->saved_data["attention"].toCapsule());
     const Kept kept{saved[1], {saved[2], saved[3]}, saved[4], saved[5]};
-    const at::Tensor of_rows = of_output[0].reshape(saved[0].sizes()).contiguous();
-    const at::Tensor of_x =
-        run_backward(saved[0], p, *attention, context->saved_data["eps"].toDouble(), kept, of_rows, to);
+    const at::Tensor of_rows = of_output[0].reshape(kept.middle.sizes()).contiguous();
+    const at::Tensor of_x = run_backward(saved[0], p, *attention, context->saved_data["eps"].toDouble(),
+                                         saved[6], kept, of_rows, to);
     gradients[0] = of_x.view(context->saved_data["sizes"].toIntVector());
     for (size_t i = 0; i < kBlockParameters; ++i) gradients[1 + i] = to[i].result();
     return gradients;
@@ -182,10 +197,13 @@ struct BlockFunction : torch::autograd::Function<BlockFunction> {
 };
 
 at::Tensor composed(const at::Tensor& x, const BlockWeights& w, std::span<const int64_t> offsets,
-                    int64_t heads, double eps) {
+                    int64_t heads, double eps, const at::Tensor& only) {
+  const at::Tensor rows = only.defined() ? only.to(x.device()) : only;
   const at::Tensor qkv = linear_transposed(layer_norm(x, w.norm1, w.shift1, eps), w.qkv, w.qkv_bias);
-  const at::Tensor attended = causal_attention(qkv.flatten(0, -2), offsets, {.heads = heads}).view(x.sizes());
-  const at::Tensor middle = x.add(linear_transposed(attended, w.projection, w.projection_bias));
+  const at::Tensor mixed = causal_attention(qkv.flatten(0, -2), offsets, {.heads = heads});
+  const at::Tensor attended = rows.defined() ? taken(mixed, rows) : mixed.view(x.sizes());
+  const at::Tensor entering = rows.defined() ? taken(x.reshape(mixed.sizes()), rows) : x;
+  const at::Tensor middle = entering.add(linear_transposed(attended, w.projection, w.projection_bias));
   const at::Tensor hidden =
       linear_transposed(layer_norm(middle, w.norm2, w.shift2, eps), w.up, w.up_bias, Activation::gelu_tanh);
   return middle.add(linear_transposed(hidden, w.down, w.down_bias));
@@ -221,17 +239,19 @@ void check_block(const at::Tensor& x, const BlockWeights& w, std::span<const int
 }  // namespace
 
 at::Tensor transformer_block(const at::Tensor& x, const BlockWeights& weights,
-                             std::span<const int64_t> offsets, int64_t heads, double eps) {
+                             std::span<const int64_t> offsets, int64_t heads, double eps,
+                             const at::Tensor& rows) {
   check_block(x, weights, offsets, heads);
   const Parameters parameters = list_of(weights);
   const bool fast = takes_fast({x}) && takes_fast(parameters);
-  if (!fast) return composed(x, weights, offsets, heads, eps);
+  if (!fast) return composed(x, weights, offsets, heads, eps, rows);
   const auto attention = c10::make_intrusive<SegmentAttention>(offsets, heads, heads, 0, nullptr);
   if (needs_graph({x}) || needs_graph(parameters))
-    return BlockFunction::apply(x, at::TensorList(parameters), attention, eps);
+    return BlockFunction::apply(x, at::TensorList(parameters), attention, eps, if_there(rows));
   Kept kept;
-  const at::Tensor rows = as_computed(x, weights.qkv).reshape({-1, x.size(-1)}).contiguous();
-  return run_block(rows, parameters, *attention, eps, kept).view(x.sizes());
+  const at::Tensor entering = as_computed(x, weights.qkv).reshape({-1, x.size(-1)}).contiguous();
+  const at::Tensor out = run_block(entering, parameters, *attention, eps, rows, kept);
+  return rows.defined() ? out : out.view(x.sizes());
 }
 
 }  // namespace accrue::nn

@@ -22,9 +22,13 @@ struct BlockWeights {
 /// laid end to end, see `causal_attention`) -> the same shape. On the CPU one Function whose backward keeps
 /// x, the products before attention and GELU, the attended values and the sum between, and puts the gradients
 /// of all weights straight into the gradient buffer while a window adds; otherwise composed of the functions
-/// of functions.h, which give the same to rounding. Without dropout. Throws ArgumentError for shapes that do
-/// not fit.
+/// of functions.h, which give the same to rounding. Without dropout.
+///
+/// With `rows` [m] int64 on the CPU (places of the flattened leading dimensions, each at most once) only
+/// those tokens come out, [m, width]: all are attended to, what follows the attention is computed for these
+/// alone. Throws ArgumentError for shapes that do not fit; IndexError of ATen for a place that is none.
 at::Tensor transformer_block(const at::Tensor& x, const BlockWeights& weights,
-                             std::span<const int64_t> offsets, int64_t heads, double eps = 1e-5);
+                             std::span<const int64_t> offsets, int64_t heads, double eps = 1e-5,
+                             const at::Tensor& rows = {});
 
 }  // namespace accrue::nn

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "accrue/nn/activations_impl.h"
+#include "accrue/nn/columns_impl.h"
 #include "accrue/nn/kernels.h"
 
 namespace accrue::nn {

@@ -2,6 +2,7 @@
 // Group norm (Wu and He 2018) of one sample, the channels of a pixel side by side: [pixels, channels].
 #pragma once
 
+#include "accrue/nn/columns_impl.h"
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/vector_impl.h"
 

@@ -4,7 +4,6 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/index_select.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -250,15 +249,9 @@ OnePass linear_cross_entropy_pass(const at::Tensor& x, const at::Tensor& weight,
               }};
 }
 
-DeferredLogits deferred_logits(const at::Tensor& x, const at::Tensor& weight,
-                               const std::function<at::Tensor(const at::Tensor&)>& enter) {
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape.back() = weight.size(0);
-  const auto entered = [enter](const at::Tensor& rows) { return enter ? enter(rows) : rows; };
-  const auto rows_of = [x, entered](const at::Tensor& rows) {
-    return entered(x.reshape({-1, x.size(-1)}).index_select(0, rows));
-  };
-  return {.make = [x, weight, entered] { return nn::linear(entered(x), weight); },
+DeferredLogits deferred_logits(std::vector<int64_t> shape, const at::Tensor& weight,
+                               const std::function<at::Tensor(const at::Tensor& rows)>& rows_of) {
+  return {.make = [weight, rows_of] { return nn::linear(rows_of({}), weight); },
           .shape = std::move(shape),
           .cross_entropy =
               [weight, rows_of](const at::Tensor& rows, const at::Tensor& targets, double smoothing,

@@ -26,9 +26,11 @@ at::Tensor linear_cross_entropy(const at::Tensor& x, const at::Tensor& weight, c
 OnePass linear_cross_entropy_pass(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& targets,
                                   const HeadOptions& options = {});
 
-/// Logits x weight^T of x [..., width] for a loss that takes them row by row. `enter`, if given, is applied
-/// to the rows that are asked for: what stands between x and the product (a last norm).
-DeferredLogits deferred_logits(const at::Tensor& x, const at::Tensor& weight,
-                               const std::function<at::Tensor(const at::Tensor&)>& enter = {});
+/// Logits x weight^T, `shape` [..., classes], for a loss that takes them row by row. `rows_of` gives x: with
+/// places [m] of the flattened leading dimensions those rows [m, width], with an undefined tensor all [...,
+/// width]. So what stands before the product (a last norm, a last block) is computed for the rows that are
+/// asked for alone.
+DeferredLogits deferred_logits(std::vector<int64_t> shape, const at::Tensor& weight,
+                               const std::function<at::Tensor(const at::Tensor& rows)>& rows_of);
 
 }  // namespace accrue::nn

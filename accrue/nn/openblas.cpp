@@ -95,9 +95,13 @@ bool is_of_another_maker() {
 #endif
 }
 
-std::optional<OpenBlas> choose(bool torch_has_mkl, int threads) {
+std::string_view wanted_products() {
   const char* const value = std::getenv("ACCRUE_PRODUCTS");
-  const std::string_view word = value == nullptr ? "" : value;
+  return value == nullptr ? "" : value;
+}
+
+std::optional<OpenBlas> choose(bool torch_has_mkl, int threads) {
+  const std::string_view word = wanted_products();
   if (!word.empty() && word != "openblas" && word != "torch") {
     fail(message::nn_products, {{"got", word}});
   }
@@ -117,6 +121,11 @@ std::optional<OpenBlas> choose(bool torch_has_mkl, int threads) {
 }
 
 }  // namespace
+
+bool leaves_products_to_torch() {
+  static const bool leaves = wanted_products() == "torch";
+  return leaves;
+}
 
 int64_t openblas_room(int threads) {
   std::error_code unknown;

@@ -42,4 +42,7 @@ int64_t openblas_room(int threads);
 /// for "openblas" where there is none that fits, BudgetError where there is no room for it.
 const OpenBlas* openblas(bool torch_has_mkl, int threads);
 
+/// Whether ACCRUE_PRODUCTS is "torch": then no products are our own either.
+bool leaves_products_to_torch();
+
 }  // namespace accrue::nn

@@ -12,8 +12,9 @@
 
 namespace accrue::nn {
 
-inline constexpr int64_t kPanelRows = 6;  ///< features of a result that registers hold at once
-inline constexpr int64_t kPanelBlock = 8 * kPanelRows;
+inline constexpr int64_t kPanelRows =
+    12;  ///< features that parts are made of: whole tiles (panel_tile_impl.h)
+inline constexpr int64_t kPanelBlock = 4 * kPanelRows;
 
 /// value = activation(weight x + bias), slope = its derivative there.
 template <class Real>

@@ -2,6 +2,7 @@
 // One part of a layer over panels: tile after tile, then what is pointwise while the part is in the cache.
 #pragma once
 
+#include "accrue/nn/columns_impl.h"
 #include "accrue/nn/panel_tile_impl.h"
 #include "accrue/nn/panels.h"
 #include "accrue/nn/rows_impl.h"
@@ -10,13 +11,15 @@
 namespace accrue::nn {
 namespace {
 
-constexpr int64_t kPanelDepth = 512;    // most summands of a tile at once: a panel of them stays near
+/// Most summands of a tile at once: a panel of them stays near, 32 KiB.
+template <class Real>
+constexpr int64_t kPanelDepth = (1 << 15) / (kPanelLanes<Real> * static_cast<int64_t>(sizeof(Real)));
 constexpr int64_t kPanelSamples = 256;  // likewise of a weight's gradient, where they are samples
 
 template <class Real>
 int64_t panel_scratch(int64_t out) {
   const int64_t backward = kPanelBlock * (out + kPanelLanes<Real>);
-  const int64_t weight = (kPanelSamples + kPanelRows) * kPanelLanes<Real>;
+  const int64_t weight = (kPanelSamples + kPanelTile) * kPanelLanes<Real>;
   return backward > weight ? backward : weight;
 }
 
@@ -47,9 +50,9 @@ template <class Real>
 void panel_forward(const PanelForward<Real>& layer, int64_t begin, int64_t end, Real* scratch) {
   constexpr int64_t kWide = kPanelLanes<Real>;
   for (int64_t panel = 0; panel < layer.panels; ++panel) {
-    for_portions(layer.in, kPanelDepth, [&](int64_t at, int64_t depth) {
+    for_portions(layer.in, kPanelDepth<Real>, [&](int64_t at, int64_t depth) {
       const Real* const x = layer.x + (panel * layer.in + at) * kWide;
-      for (int64_t row = begin; row < end; row += kPanelRows) {
+      for (int64_t row = begin; row < end; row += kPanelTile) {
         const LeftRows<Real> left(layer.weight + row * layer.in + at, layer.in, end - row);
         panel_tile<Real>(PanelTile{}, 1, depth, 0, left, x, at > 0, scratch + (row - begin) * kWide, kWide);
       }
@@ -87,7 +90,7 @@ template <class Real>
 inline void pack_columns(const Real* weight, int64_t width, int64_t rows, int64_t begin, int64_t end,
                          Real* to) {
   constexpr int64_t kAhead = 8;
-  const int64_t whole = (end - begin) / kPanelRows;
+  const int64_t whole = (end - begin) / kPanelTile;
   for (int64_t k = 0; k < rows; ++k) {
     const Real* from = weight + k * width + begin;
     if (k + kAhead < rows) {
@@ -96,12 +99,12 @@ inline void pack_columns(const Real* weight, int64_t width, int64_t rows, int64_
       }
     }
     for (int64_t tile = 0; tile < whole; ++tile) {
-      __builtin_memcpy(to + (tile * rows + k) * kPanelRows, from + tile * kPanelRows,
-                       kPanelRows * sizeof(Real));
+      __builtin_memcpy(to + (tile * rows + k) * kPanelTile, from + tile * kPanelTile,
+                       kPanelTile * sizeof(Real));
     }
-    for (int64_t i = 0; i < kPanelRows && whole * kPanelRows < end - begin; ++i) {
-      const int64_t column = whole * kPanelRows + i;
-      to[(whole * rows + k) * kPanelRows + i] = column < end - begin ? from[column] : Real{0};
+    for (int64_t i = 0; i < kPanelTile && whole * kPanelTile < end - begin; ++i) {
+      const int64_t column = whole * kPanelTile + i;
+      to[(whole * rows + k) * kPanelTile + i] = column < end - begin ? from[column] : Real{0};
     }
   }
 }
@@ -112,10 +115,10 @@ void panel_backward(const PanelBackward<Real>& layer, int64_t begin, int64_t end
   Real* const tiles = scratch + kPanelBlock * layer.out;
   pack_columns(layer.weight, layer.in, layer.out, begin, end, scratch);
   for (int64_t panel = 0; panel < layer.panels; ++panel) {
-    for_portions(layer.out, kPanelDepth, [&](int64_t at, int64_t depth) {
+    for_portions(layer.out, kPanelDepth<Real>, [&](int64_t at, int64_t depth) {
       const Real* const gradient = layer.gradient + (panel * layer.out + at) * kWide;
-      for (int64_t row = begin; row < end; row += kPanelRows) {
-        const LeftPacked<Real> left{scratch + (row - begin) * layer.out + at * kPanelRows};
+      for (int64_t row = begin; row < end; row += kPanelTile) {
+        const LeftPacked<Real> left{scratch + (row - begin) * layer.out + at * kPanelTile};
         panel_tile<Real>(PanelTile{}, 1, depth, 0, left, gradient, at > 0, tiles + (row - begin) * kWide,
                          kWide);
       }
@@ -139,17 +142,17 @@ void panel_weight_gradient(const PanelWeightGradient<Real>& layer, int64_t begin
                  scratch + p * kWide * kWide, kWide);
     }
     const Real* const gradient = layer.gradient + panel * layer.out * kWide;
-    for (int64_t row = begin; row < end; row += kPanelRows) {
+    for (int64_t row = begin; row < end; row += kPanelTile) {
       const LeftRows<Real> left(gradient + row * kWide, kWide, end - row);
-      const bool whole = columns == kWide && row + kPanelRows <= end;
+      const bool whole = columns == kWide && row + kPanelTile <= end;
       Real* const to = layer.weight_sum + row * layer.in + column;
-      for (int64_t i = 0; whole && i < kPanelRows; ++i) {  // its rows are pages apart
+      for (int64_t i = 0; whole && i < kPanelTile; ++i) {  // its rows are pages apart
         __builtin_prefetch(to + i * layer.in, 1);
         __builtin_prefetch(to + i * layer.in + kWide - 1, 1);
       }
       panel_tile<Real>(PanelTile{}, panels, kWide, layer.out * kWide, left, scratch, whole, whole ? to : edge,
                        whole ? layer.in : kWide);
-      for (int64_t i = 0; !whole && i < kPanelRows && row + i < end; ++i) {
+      for (int64_t i = 0; !whole && i < kPanelTile && row + i < end; ++i) {
         for (int64_t k = 0; k < columns; ++k) to[i * layer.in + k] += edge[i * kWide + k];
       }
     }

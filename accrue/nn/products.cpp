@@ -145,6 +145,7 @@ int64_t threads_worth(int64_t multiplications, int64_t most) {
 }
 
 bool multiplies_in_panels() {
+  if (kernels_in_use() == "avx512") return !leaves_products_to_torch() && !is_plain();
   static const bool fits = kernels_in_use() == "avx2" && !has_avx512();
   return fits && library() != nullptr;
 }

@@ -22,8 +22,8 @@ void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b
 std::string product_library();
 
 /// Whether chains of layers (panels.h) and convolutions (winograd.h) multiply by panels rather than by these:
-/// where they are OpenBLAS's and the layers' kernels those for AVX2, unless the processor has AVX-512, for
-/// which OpenBLAS has kernels.
+/// where the layers' kernels are those for AVX-512, unless ACCRUE_PRODUCTS is "torch", and where they are
+/// those for AVX2, products are OpenBLAS's and the processor has no AVX-512, for which OpenBLAS has kernels.
 bool multiplies_in_panels();
 
 /// Threads that so many multiplications are worth handing parts to: at least 1, at most `most` and those that

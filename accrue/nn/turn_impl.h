@@ -18,8 +18,8 @@ inline void turn_block(int64_t rows, int64_t columns, const Real* from, int64_t 
 
 #if defined(__AVX2__)
 inline void turn_eight(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
-  Floats r[8], x[8];
-  for (int64_t i = 0; i < 8; ++i) r[i] = load(from + i * from_stride);
+  __m256 r[8], x[8];
+  for (int64_t i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_stride);
   for (int64_t i = 0; i < 4; ++i) {
     x[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
     x[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
@@ -31,8 +31,8 @@ inline void turn_eight(const float* from, int64_t from_stride, float* to, int64_
     r[i + 3] = _mm256_shuffle_ps(x[i + 1], x[i + 3], 0xEE);
   }
   for (int64_t i = 0; i < 4; ++i) {
-    store<float>(to + i * to_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    store<float>(to + (i + 4) * to_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+    _mm256_storeu_ps(to + i * to_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+    _mm256_storeu_ps(to + (i + 4) * to_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
   }
 }
 

@@ -13,7 +13,9 @@
 namespace accrue::nn {
 namespace {
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+constexpr int64_t kVectorBytes = 64;
+#elif defined(__AVX2__)
 constexpr int64_t kVectorBytes = 32;
 #else
 constexpr int64_t kVectorBytes = 16;
@@ -60,14 +62,18 @@ inline Vector<Real> constant(double value) {
 }
 
 inline Floats fused(Floats a, Floats b, Floats c) {
-#if defined(__AVX2__) && defined(__FMA__)
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__AVX2__) && defined(__FMA__)
   return _mm256_fmadd_ps(a, b, c);
 #else
   return a * b + c;
 #endif
 }
 inline Doubles fused(Doubles a, Doubles b, Doubles c) {
-#if defined(__AVX2__) && defined(__FMA__)
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__AVX2__) && defined(__FMA__)
   return _mm256_fmadd_pd(a, b, c);
 #else
   return a * b + c;
@@ -75,7 +81,23 @@ inline Doubles fused(Doubles a, Doubles b, Doubles c) {
 }
 
 /// The larger one, or `b` where either is NaN; likewise `smaller`. g++ 12 makes two instructions of a choice.
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+// With masks, since g++ 12 warns of its own header without.
+constexpr __mmask16 kAllFloats = 0xFFFF;
+constexpr __mmask8 kAllDoubles = 0xFF;
+inline Floats larger(Floats a, Floats b) {
+  return _mm512_maskz_max_ps(kAllFloats, a, b);
+}
+inline Doubles larger(Doubles a, Doubles b) {
+  return _mm512_maskz_max_pd(kAllDoubles, a, b);
+}
+inline Floats smaller(Floats a, Floats b) {
+  return _mm512_maskz_min_ps(kAllFloats, a, b);
+}
+inline Doubles smaller(Doubles a, Doubles b) {
+  return _mm512_maskz_min_pd(kAllDoubles, a, b);
+}
+#elif defined(__AVX2__)
 inline Floats larger(Floats a, Floats b) {
   return _mm256_max_ps(a, b);
 }
@@ -140,7 +162,13 @@ inline Vector<Real> load(const Real* from, Full = {}) {
 /// Zeros follow what is in memory.
 template <class Real>
 inline Vector<Real> load(const Real* from, Part part) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Real) == 4) {
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << part.count) - 1), from);
+  } else {
+    return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1U << part.count) - 1), from);
+  }
+#elif defined(__AVX2__)
   if constexpr (sizeof(Real) == 4) {
     return _mm256_maskload_ps(from, reinterpret_cast<__m256i>(lanes_before<Real>(part.count)));
   } else {
@@ -159,7 +187,13 @@ inline void store(Real* to, Vector<Real> values, Full = {}) {
 }
 template <class Real>
 inline void store(Real* to, Vector<Real> values, Part part) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Real) == 4) {
+    _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << part.count) - 1), values);
+  } else {
+    _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1U << part.count) - 1), values);
+  }
+#elif defined(__AVX2__)
   if constexpr (sizeof(Real) == 4) {
     _mm256_maskstore_ps(to, reinterpret_cast<__m256i>(lanes_before<Real>(part.count)), values);
   } else {
@@ -168,51 +202,6 @@ inline void store(Real* to, Vector<Real> values, Part part) {
 #else
   for (int64_t i = 0; i < part.count; ++i) to[i] = values[i];
 #endif
-}
-
-/// `combine` of all lanes by halves.
-template <class Real, class Combine>
-inline Real across(Vector<Real> v, Combine combine) {
-  if constexpr (kLanes<Real> == 8) v = combine(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
-  if constexpr (kLanes<Real> == 8) v = combine(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 2, 3, 0, 1));
-  if constexpr (kLanes<Real> == 8) v = combine(v, __builtin_shufflevector(v, v, 1, 0, 1, 0, 1, 0, 1, 0));
-  if constexpr (kLanes<Real> == 4) v = combine(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
-  if constexpr (kLanes<Real> == 4) v = combine(v, __builtin_shufflevector(v, v, 1, 0, 1, 0));
-  if constexpr (kLanes<Real> == 2) v = combine(v, __builtin_shufflevector(v, v, 1, 0));
-  return v[0];
-}
-template <class Real>
-inline Real sum_of_lanes(Vector<Real> values) {
-  return across<Real>(values, [](Vector<Real> a, Vector<Real> b) { return a + b; });
-}
-template <class Real>
-inline Real largest_lane(Vector<Real> values) {
-  return across<Real>(values, [](Vector<Real> a, Vector<Real> b) { return larger(a, b); });
-}
-
-/// body(column, Full or Part) for every vector of a row.
-template <class Real, class Body>
-inline void for_columns(int64_t width, Body body) {
-  int64_t k = 0;
-  for (; k + kLanes<Real> <= width; k += kLanes<Real>) body(k, Full{});
-  if (k < width) body(k, Part{width - k});
-}
-
-/// Sum over a row of the vectors term(column, Full or Part); lanes behind the row do not count.
-template <class Real, class Term>
-inline Real sum_over_columns(int64_t width, Term term) {
-  constexpr int64_t kStep = kLanes<Real>;
-  Vector<Real> a = {}, b = {}, c = {}, d = {};
-  int64_t k = 0;
-  for (; k + 4 * kStep <= width; k += 4 * kStep) {
-    a += term(k, Full{});
-    b += term(k + kStep, Full{});
-    c += term(k + 2 * kStep, Full{});
-    d += term(k + 3 * kStep, Full{});
-  }
-  for (; k + kStep <= width; k += kStep) a += term(k, Full{});
-  if (k < width) a += keep<Real>(term(k, Part{width - k}), Part{width - k});
-  return sum_of_lanes<Real>((a + b) + (c + d));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ inline void multiply_points(int64_t begin, int64_t end, int64_t count, int64_t d
       const Real* const panel = right + i * kernel_stride<Real>(depth) + at * kWide * kWide;
       const Real* const tiles = left + i * point_stride<Real>(depth, count) + at * of_panel;
       Real* const to = sums + i * sum_stride<Real>(end - begin);
-      for (int64_t row = begin; row < end; row += kPanelRows) {
+      for (int64_t row = begin; row < end; row += kPanelTile) {
         const LeftRows<Real> of_tiles(tiles + row * kWide, kWide, end - row);
         panel_tile<Real>(PanelTile{}, runs, kWide, of_panel, of_tiles, panel, at > 0,
                          to + (row - begin) * kWide, kWide);
@@ -41,7 +41,7 @@ template <class Real>
 constexpr int64_t kTapsAtOnce =
     kPanelLanes<Real> < 8 ? kPanelLanes<Real> : 8;  // kernels whose taps are turned at once
 
-static_assert(kWinogradOutputs % kPanelRows == 0, "the last tile of a block of outputs must not pass it");
+static_assert(kWinogradOutputs % kPanelTile == 0, "the last tile of a block of outputs must not pass it");
 constexpr int64_t kOutputStride =
     kWinogradOutputs | 1;  // of a panel's rows, of the sums for a weight's gradient
 
@@ -132,12 +132,12 @@ void winograd_add_image_gradient(const WinogradConvolution<Real>& of, int64_t pa
 /// Left factors that lie in panels: outputs of of_output_points as rows, tiles as columns.
 template <class Real>
 struct LeftLanes {
-  const Real* row[kPanelRows];
+  const Real* row[kPanelTile];
 
   /// Rows behind the last one are that one again.
   LeftLanes(const Real* points, int64_t count, int64_t begin, int64_t end) {
     constexpr int64_t kWide = kPanelLanes<Real>;
-    for (int64_t i = 0; i < kPanelRows; ++i) {
+    for (int64_t i = 0; i < kPanelTile; ++i) {
       const int64_t o = begin + i < end ? begin + i : end - 1;
       row[i] = points + o / kWide * panel_stride<Real>(count) + o % kWide;
     }
@@ -173,7 +173,7 @@ void winograd_add_weight_gradient(const WinogradConvolution<Real>& of, int64_t b
   for (int64_t i = 0; i < kWinogradPoints; ++i) {
     const Real* const right =
         of.image_points + i * point_stride<Real>(of.in, of.count) + panel * panel_stride<Real>(of.count);
-    for (int64_t o = begin; o < end; o += kPanelRows) {
+    for (int64_t o = begin; o < end; o += kPanelTile) {
       const LeftLanes<Real> left(of.of_output_points + i * point_stride<Real>(of.out, of.count), of.count, o,
                                  end);
       panel_tile<Real>(PanelTile{}, 1, of.count, 0, left, right, false,

@@ -28,7 +28,7 @@ constexpr int64_t point_stride(int64_t channels, int64_t tiles) {
 /// From point to point of a panel of products of so many tiles, in whole ones of what registers hold.
 template <class Real>
 constexpr int64_t sum_stride(int64_t tiles) {
-  return ((tiles + kPanelRows - 1) / kPanelRows * kPanelRows | 1) * kPanelLanes<Real>;
+  return ((tiles + kPanelTile - 1) / kPanelTile * kPanelTile | 1) * kPanelLanes<Real>;
 }
 /// From point to point of a panel's kernels.
 template <class Real>

@@ -9,8 +9,8 @@
 
 namespace accrue {
 
-/// fp32 multiply-adds in registers for about `seconds`: operations a second, two a multiply-add. By AVX2 and
-/// FMA where the processor has them, else by what every build has.
+/// fp32 multiply-adds in registers for about `seconds`: operations a second, two a multiply-add. Of the
+/// instruction sets that the processor has the one that is fastest: wider is not always.
 double multiply_add_burst(int threads, double seconds);
 
 /// Huge pages are asked for by madvise.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two passes over plain memory. Compiled for the baseline and for AVX2; both give the same bits (no
+// The two passes over plain memory. Compiled for the baseline, AVX2 and AVX-512; all give the same bits (no
 // contraction into fused multiply-adds, the same order of sums). Denormal numbers count as zero, so that
 // vanishing moments do not slow a pass down.
 #pragma once
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 namespace accrue {
 
@@ -78,9 +79,12 @@ struct Kernels {
   FollowSlice follow_fp16;
 };
 
-/// The compilation called `name` (baseline, avx2); empty: the best that this processor can run.
+/// The compilation called `name` (baseline, avx2, avx512); empty: the best that this processor can run.
 /// Throws ConfigError, with the environment variable's name, for an unknown one and one that it cannot run.
 const Kernels& kernels_named(std::string_view name);
+
+/// The names that this processor can run, the best one last.
+std::vector<std::string_view> runnable_kernels();
 
 /// The compilation that the environment variable ACCRUE_KERNELS names, else the best; chosen once.
 const Kernels& kernels();

@@ -6,10 +6,10 @@ accrue_sources(core update
   loss_scaler.cpp
   noise_scale.cpp
   schedule.cpp)
-# Both compilations must give the same bits: no contraction. The other flags change no value.
+# All compilations must give the same bits: no contraction. The other flags change no value.
 accrue_kernel_flags(update kernels -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp-simd)
 if(ACCRUE_BUILDS_AVX2)
-  accrue_sources(core update kernels_avx2.cpp)
+  accrue_sources(core update kernels_avx2.cpp kernels_avx512.cpp)
 endif()
 accrue_sources(torch update
   average.cpp

@@ -272,5 +272,32 @@ TEST(Checkpoint, AnotherLibTorchIsAWarning) {
                           ": results may differ in their last bits from a run without a break"));
 }
 
+TEST(Checkpoint, OtherProductsAndKernelsAreWarnings) {
+  const fs::path out = test::fresh_folder();
+  test::Trained trained;
+  const fs::path checkpoint = save_checkpoint(out, trained.state(), 1);
+  const auto versions = json_of(checkpoint / "state.json")["versions"];
+  const fs::path other = changed(out, checkpoint, [](auto& state) {
+    state["versions"]["products"] = "an abacus";
+    state["versions"]["kernels"] = "fingers";
+    state["parameters"] = {"embedding"};
+    state["buffers"] = nlohmann::ordered_json::array();
+  });
+  const test::Warnings warnings;
+  load_checkpoint(other);
+  EXPECT_THAT(
+      warnings.texts,
+      ElementsAre("checkpoint " + other.string() + ": products of matrices were by an abacus and are by " +
+                      versions["products"].get<std::string>() +
+                      " now, so results may differ in their last bits from a run without a break; "
+                      "ACCRUE_PRODUCTS chooses",
+                  "checkpoint " + other.string() +
+                      ": the layers' kernels were those for fingers and are "
+                      "those for " +
+                      versions["kernels"].get<std::string>() +
+                      " now, so results may differ in their last bits from a run without a break; "
+                      "ACCRUE_KERNELS chooses among those that a processor can run"));
+}
+
 }  // namespace
 }  // namespace accrue

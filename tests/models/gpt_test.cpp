@@ -159,6 +159,34 @@ TEST(MakeGpt, AnySplitHasTheGradientsOfTheWholeBatch) {
   }
 }
 
+// The last block and norm are computed where the loss asks for logits alone; the reference takes them whole.
+TEST(MakeGpt, ALossOfFewTokensHasTheGradientsOfAllLogits) {
+  Batch batch = golden_batch();
+  at::Tensor labels = batch["input_ids"].clone();
+  labels.masked_fill_(at::arange(labels.numel()).remainder(3).ne(0), -100);
+  batch = Batch({{"input_ids", batch["input_ids"]}, {"labels", labels}, {"offsets", batch["offsets"]}},
+                {4, 2, 8, 6});
+  Loss whole = next_token_loss();
+  whole.terms = [](const Outputs& outputs, const MicroBatch& micro) {
+    return loss::segment_cross_entropy(outputs.tensor(), micro["labels"], micro.offsets());
+  };
+  for (const double dropout : {0.0, 0.3}) {
+    const Model model = golden_model(at::kDouble, dropout);
+    const auto sums = [&](const Loss& loss) {
+      GradientBuffer gradients(model);
+      Window window(gradients, model);
+      test::add(window, model, loss, batch);
+      window.close();
+      return gradients.flats()[0].clone();
+    };
+    const at::Tensor expected = sums(whole);
+    EXPECT_GT(expected.abs().max().item<double>(), 0.01);
+    EXPECT_LT(test::relative_distance(sums(next_token_loss()), expected), 1e-13) << dropout;
+    model.recompute(std::vector<bool>(model.segments().size(), true));
+    EXPECT_LT(test::relative_distance(sums(next_token_loss()), expected), 1e-13) << dropout;
+  }
+}
+
 TEST(MakeGpt, RectanglesAreSequencesOfOneLength) {
   const Sequences rows = {{3, 1, 4}, {1, 5, 9}};
   const Batch rectangle({{"input_ids", at::tensor({3, 1, 4, 1, 5, 9}, at::kInt).view({2, 3})}}, {8, 2});

@@ -176,15 +176,42 @@ TEST(TransformerBlock, IsThePlainOne) {
   }
 }
 
+// Tokens that are not among the rows are attended to all the same, so they have gradients as well.
+TEST(TransformerBlock, SomeRowsAreThoseOfTheWhole) {
+  const PlainScope fast(false);
+  const Inputs inputs = block_inputs(9, 6, 12);
+  for (const bool is_rectangle : {false, true}) {
+    Inputs given = inputs;
+    if (is_rectangle) given[0] = given[0].view({3, 3, 6});
+    for (const std::vector<int64_t>& places : {std::vector<int64_t>{7, 1, 3}, {0}, {8}, {}}) {
+      const at::Tensor rows = at::tensor(places, at::kLong);
+      const auto some = [&](const Inputs& in) {
+        return nn::transformer_block(in[0], weights_of(in), Offsets{0, 3, 6, 9}, 2, 1e-5, rows);
+      };
+      const auto of_whole = [&](const Inputs& in) {
+        const PlainScope plain;
+        const at::Tensor whole = nn::transformer_block(in[0], weights_of(in), Offsets{0, 3, 6, 9}, 2);
+        return whole.reshape({9, 6}).index_select(0, rows);
+      };
+      test::expect_equals(some, of_whole, given);
+      expect_plain(some, given);
+      const c10::NoGradGuard without_graph;
+      EXPECT_TRUE(test::close(some(given), of_whole(given), 1e-13));
+    }
+  }
+}
+
 TEST(TransformerBlock, RecomputedGivesTheSameBits) {
   const Inputs in = test::leaves(block_inputs(7, 6, 24), at::kFloat);
-  const auto run = [&](const at::Tensor& x) {
-    return nn::transformer_block(x, weights_of(in), Offsets{0, 3, 7}, 2);
-  };
-  const Inputs plain = torch::autograd::grad({test::weighed(run(in[0]))}, in);
-  const Segment segment{run, {in.begin() + 1, in.end()}};
-  const Inputs again = torch::autograd::grad({test::weighed(recompute(segment, in[0]))}, in);
-  for (size_t i = 0; i < in.size(); ++i) EXPECT_TRUE(at::equal(plain[i], again[i])) << i;
+  for (const at::Tensor& rows : {at::Tensor(), at::tensor({5, 2}, at::kLong)}) {
+    const auto run = [&](const at::Tensor& x) {
+      return nn::transformer_block(x, weights_of(in), Offsets{0, 3, 7}, 2, 1e-5, rows);
+    };
+    const Inputs plain = torch::autograd::grad({test::weighed(run(in[0]))}, in);
+    const Segment segment{run, {in.begin() + 1, in.end()}};
+    const Inputs again = torch::autograd::grad({test::weighed(recompute(segment, in[0]))}, in);
+    for (size_t i = 0; i < in.size(); ++i) EXPECT_TRUE(at::equal(plain[i], again[i])) << i;
+  }
 }
 
 TEST(TransformerBlock, NamesTheShapeThatDoesNotFit) {

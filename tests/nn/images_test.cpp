@@ -28,16 +28,16 @@ struct Convolution {
   int64_t stride, padding;
 };
 
-// In fp32 the first two are torch's direct convolutions, the next ones products of matrices, and those of 16
+// In fp32 the first two are torch's direct convolutions, the next ones products of matrices, and those of 32
 // channels and more by minimal filtering where the processor is one for which that is made.
 const std::vector<Convolution> kConvolutions = {
     {{2, 3, 9, 9}, {5, 3, 3, 3}, 1, 1},      {{2, 1, 11, 8}, {3, 1, 5, 3}, 2, 2},
     {{1, 16, 4, 4}, {6, 16, 3, 3}, 1, 1},    {{3, 8, 3, 5}, {7, 8, 3, 3}, 2, 1},
     {{2, 5, 4, 3}, {4, 5, 1, 1}, 1, 0},      {{2, 5, 5, 4}, {4, 5, 1, 1}, 2, 0},
     {{2, 9, 1, 1}, {3, 9, 3, 3}, 1, 1},      {{1, 2, 3, 3}, {2, 2, 1, 1}, 1, 1},
-    {{1, 7, 5, 5}, {1, 7, 2, 4}, 3, 2},      {{2, 16, 9, 7}, {32, 16, 3, 3}, 1, 1},
-    {{3, 32, 8, 8}, {16, 32, 3, 3}, 1, 0},   {{1, 16, 12, 11}, {16, 16, 3, 3}, 1, 2},
-    {{3, 16, 21, 23}, {48, 16, 3, 3}, 1, 1},
+    {{1, 7, 5, 5}, {1, 7, 2, 4}, 3, 2},      {{2, 32, 9, 7}, {64, 32, 3, 3}, 1, 1},
+    {{3, 64, 8, 8}, {32, 64, 3, 3}, 1, 0},   {{1, 32, 12, 11}, {32, 32, 3, 3}, 1, 2},
+    {{2, 32, 11, 13}, {96, 32, 3, 3}, 1, 1},
 };
 
 TEST(FastConvolution, IsThePlainOne) {
@@ -61,18 +61,18 @@ TEST(FastConvolution, MultipliesLessWhereThatFits) {
   int64_t count = 0;
   for (const Convolution& c : kConvolutions) count += fits_winograd(shape_of(c), at::kFloat) ? 1 : 0;
   EXPECT_EQ(count, 4);
-  const Convolution fitting{{2, 16, 9, 7}, {32, 16, 3, 3}, 1, 1};
+  const Convolution fitting{{2, 32, 9, 7}, {64, 32, 3, 3}, 1, 1};
   EXPECT_TRUE(fits_winograd(shape_of(fitting), at::kFloat));
   EXPECT_FALSE(fits_winograd(shape_of(fitting), at::kDouble));
-  for (const Convolution& other : {Convolution{{2, 16, 9, 7}, {32, 16, 3, 3}, 2, 1},    // stride
-                                   Convolution{{2, 16, 9, 7}, {32, 16, 3, 3}, 1, 3},    // padding
-                                   Convolution{{2, 16, 9, 7}, {32, 16, 5, 3}, 1, 1},    // kernel
+  for (const Convolution& other : {Convolution{{2, 32, 9, 7}, {32, 32, 3, 3}, 2, 1},    // stride
+                                   Convolution{{2, 32, 9, 7}, {32, 32, 3, 3}, 1, 3},    // padding
+                                   Convolution{{2, 32, 9, 7}, {32, 32, 5, 3}, 1, 1},    // kernel
                                    Convolution{{2, 12, 9, 7}, {32, 12, 3, 3}, 1, 1},    // channels
-                                   Convolution{{2, 16, 9, 7}, {30, 16, 3, 3}, 1, 1},    // outputs
+                                   Convolution{{2, 32, 9, 7}, {30, 32, 3, 3}, 1, 1},    // outputs
                                    Convolution{{2, 0, 9, 7}, {32, 0, 3, 3}, 1, 1},      // nothing to add up
-                                   Convolution{{2, 16, 9, 7}, {0, 16, 3, 3}, 1, 1},     // no output
-                                   Convolution{{1, 16, 4, 4}, {16, 16, 3, 3}, 1, 1},    // few tiles
-                                   Convolution{{99, 16, 1, 1}, {16, 16, 3, 3}, 1, 1}})  // mostly outside
+                                   Convolution{{2, 32, 9, 7}, {0, 32, 3, 3}, 1, 1},     // no output
+                                   Convolution{{1, 32, 4, 4}, {32, 32, 3, 3}, 1, 1},    // few tiles
+                                   Convolution{{99, 32, 1, 1}, {32, 32, 3, 3}, 1, 1}})  // mostly outside
     EXPECT_FALSE(fits_winograd(shape_of(other), at::kFloat));
 }
 
@@ -86,8 +86,8 @@ Inputs results_of(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 }
 
 struct Winograd : testing::Test {
-  const Convolution shape{{3, 32, 21, 23}, {48, 32, 3, 3}, 1, 1};
-  const at::Tensor x = numbers(shape.x), weight = numbers(shape.weight, 1), bias = numbers({48}, 2);
+  const Convolution shape{{3, 32, 21, 23}, {96, 32, 3, 3}, 1, 1};
+  const at::Tensor x = numbers(shape.x), weight = numbers(shape.weight, 1), bias = numbers({96}, 2);
   const PlainScope fast{false};
 
   void SetUp() override {
@@ -120,17 +120,22 @@ TEST_F(Winograd, ASampleHasTheSameBitsAloneIfItGoesThisWay) {
 TEST_F(Winograd, AddsWideGradientsToTheBuffer) {
   for (const auto stored : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     at::manual_seed(1);
-    const at::Tensor images = at::randn({2, 272, 8, 8});
-    const at::Tensor wide = test::parameter((at::randn({112, 272, 3, 3}) / 50).contiguous(stored));
-    const at::Tensor shift = test::parameter(at::randn({112}));
+    const at::Tensor images = at::randn({2, 288, 8, 8});
+    const at::Tensor wide = test::parameter((at::randn({128, 288, 3, 3}) / 50).contiguous(stored));
+    const at::Tensor shift = test::parameter(at::randn({128}));
     ASSERT_TRUE(fits_winograd(ConvolutionShape(images, wide, 1, 1), at::kFloat));
     GradientBuffer buffer({{"shift", shift}, {"wide", wide}});
     Window window(buffer);
-    const auto sum = [&] { return test::weighed(nn::conv2d(images, wide, shift, 1, 1)); };
-    for (int i = 0; i < 2; ++i) window.add({{.sum = sum(), .weight = 1}});
+    // Weights above 0, so that the sums of the shift's gradient do not cancel out.
+    const auto sum_of = [](const at::Tensor& out) {
+      return out.mul(numbers(out.sizes(), 0.3, out.scalar_type()).abs()).sum();
+    };
+    for (int i = 0; i < 2; ++i) {
+      window.add({{.sum = sum_of(nn::conv2d(images, wide, shift, 1, 1)), .weight = 1}});
+    }
     const Inputs exact = test::leaves({wide.detach(), shift.detach()}, at::kDouble);
     const at::Tensor out = at::conv2d(images.to(at::kDouble), exact[0], exact[1], 1, 1);
-    const Inputs expected = torch::autograd::grad({test::weighed(out)}, exact);
+    const Inputs expected = torch::autograd::grad({sum_of(out)}, exact);
     // A rounding is 6e-8 of a sum, and its parts are rounded up to a hundred times, now up and now down.
     const auto error = [&](const char* name, const at::Tensor& exact_sum) {
       return ((buffer[name].to(at::kDouble) - 2 * exact_sum).norm() / (2 * exact_sum).norm()).item<double>();

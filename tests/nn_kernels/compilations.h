@@ -22,9 +22,8 @@ namespace accrue::nn {
 /// test(kernels) for each compilation and type; failures name them.
 template <class Test>
 void for_each_compilation(Test test) {
-  std::vector<std::string> names = {"baseline"};
-  if (kernels_named("").name == "avx2") names.emplace_back("avx2");
-  for (const std::string& name : names) {
+  for (const std::string_view one : runnable_kernels()) {
+    const std::string name(one);
     {
       SCOPED_TRACE(name + ", fp32");
       test(layer_kernels_named<float>(name));

@@ -14,6 +14,13 @@ constexpr WinogradCase kWinogradCases[] = {{2, 5, 7, 16, 16, 1, 7},   {1, 4, 4, 
                                            {1, 6, 5, 16, 112, 0, 12}, {3, 3, 4, 32, 48, 2, 5},
                                            {1, 9, 8, 16, 272, 1, 19}, {2, 3, 3, 16, 32, 0, 1}};
 
+/// With its channels filled up to whole panels.
+WinogradCase in_panels(WinogradCase c, int64_t lanes) {
+  c.in = (c.in + lanes - 1) / lanes * lanes;
+  c.out = (c.out + lanes - 1) / lanes * lanes;
+  return c;
+}
+
 /// The arrays of a convolution, and what plain loops make of them in float64.
 template <class Real>
 struct WinogradData {
@@ -92,7 +99,8 @@ void run_all(const WinogradKernels<Real>& kernels, const WinogradCase& c, Winogr
 TEST(LayerWinograd, IsThatOfPlainLoops) {
   for_each_compilation([](const auto& kernels) {
     using Real = RealOf<decltype(kernels)>;
-    for (const WinogradCase& c : kWinogradCases) {
+    for (const WinogradCase& any : kWinogradCases) {
+      const WinogradCase c = in_panels(any, kernels.winograd.lanes);
       SCOPED_TRACE(testing::Message() << c.height << "x" << c.width << ", " << c.in << " to " << c.out);
       const WinogradData<Real> data(c);
       Values<Real> output(data.output.size(), std::numeric_limits<Real>::quiet_NaN());

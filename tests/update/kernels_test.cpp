@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/errors.h"
@@ -16,10 +19,6 @@ namespace accrue {
 namespace {
 
 constexpr int64_t kSize = 1003;  // not a multiple of any vector length
-
-bool have_avx2() {
-  return kernels_named("").name == "avx2";
-}
 
 /// One parameter of any storage with gradient and state, filled from a seed. Sums of uint16_t are made from
 /// the upper halves of floats, which are numbers in bf16 and in fp16.
@@ -65,38 +64,37 @@ constexpr UpdateNumbers kNumbers = {.scale = 1.0 / 3,
                                     .correction2_root = 0.14};
 
 template <class Stored, class Work, class Sum = Work>
-void expect_same_bits(Storage storage) {
+void expect_same_bits(std::string_view name, Storage storage) {
   for (size_t rule = 0; rule < kNumRules; ++rule) {
     Memory<Stored, Work, Sum> baseline(7);
-    Memory<Stored, Work, Sum> avx2(7);
+    Memory<Stored, Work, Sum> other(7);
     const Memory<Stored, Work, Sum> before(7);
     kernels_named("baseline").write[rule][static_cast<size_t>(storage)](baseline.slice(), kNumbers);
-    kernels_named("avx2").write[rule][static_cast<size_t>(storage)](avx2.slice(), kNumbers);
-    EXPECT_TRUE(baseline == avx2) << rule;
+    kernels_named(name).write[rule][static_cast<size_t>(storage)](other.slice(), kNumbers);
+    EXPECT_TRUE(baseline == other) << rule;
     EXPECT_NE(baseline.parameter, before.parameter) << rule;
     EXPECT_EQ(baseline.gradient, std::vector<Sum>(kSize, 0)) << rule;
   }
 }
 
-TEST(Kernels, BaselineAndAvx2GiveTheSameBits) {
-  if (!have_avx2()) GTEST_SKIP() << "this processor has no AVX2";
-  expect_same_bits<float, float>(Storage::fp32);
-  expect_same_bits<double, double>(Storage::fp64);
-  expect_same_bits<uint16_t, float>(Storage::bf16_master);
-  expect_same_bits<uint16_t, float>(Storage::bf16);
-  expect_same_bits<uint16_t, float>(Storage::fp16_master);
-  expect_same_bits<uint16_t, float>(Storage::fp16);
-  expect_same_bits<uint16_t, float, uint16_t>(Storage::bf16_master_sums);
-  expect_same_bits<uint16_t, float, uint16_t>(Storage::bf16_sums);
-  expect_same_bits<uint16_t, float, uint16_t>(Storage::fp16_master_sums);
-  expect_same_bits<uint16_t, float, uint16_t>(Storage::fp16_sums);
-  const auto followed = [](const char* name, auto kernel, auto memory) {
-    (kernels_named(name).*kernel)(memory.master.data(), memory.parameter.data(), kSize, 0.1);
+void expect_same_bits_everywhere(std::string_view name) {
+  expect_same_bits<float, float>(name, Storage::fp32);
+  expect_same_bits<double, double>(name, Storage::fp64);
+  expect_same_bits<uint16_t, float>(name, Storage::bf16_master);
+  expect_same_bits<uint16_t, float>(name, Storage::bf16);
+  expect_same_bits<uint16_t, float>(name, Storage::fp16_master);
+  expect_same_bits<uint16_t, float>(name, Storage::fp16);
+  expect_same_bits<uint16_t, float, uint16_t>(name, Storage::bf16_master_sums);
+  expect_same_bits<uint16_t, float, uint16_t>(name, Storage::bf16_sums);
+  expect_same_bits<uint16_t, float, uint16_t>(name, Storage::fp16_master_sums);
+  expect_same_bits<uint16_t, float, uint16_t>(name, Storage::fp16_sums);
+  const auto followed = [](std::string_view one, auto kernel, auto memory) {
+    (kernels_named(one).*kernel)(memory.master.data(), memory.parameter.data(), kSize, 0.1);
     return memory.master;
   };
   const auto expect_same_follow = [&](auto kernel, const auto& memory) {
-    EXPECT_EQ(followed("baseline", kernel, memory), followed("avx2", kernel, memory));
-    EXPECT_NE(followed("avx2", kernel, memory), memory.master);
+    EXPECT_EQ(followed("baseline", kernel, memory), followed(name, kernel, memory));
+    EXPECT_NE(followed(name, kernel, memory), memory.master);
   };
   expect_same_follow(&Kernels::follow_fp32, Memory<float, float>(5));
   expect_same_follow(&Kernels::follow_fp64, Memory<double, double>(5));
@@ -106,13 +104,22 @@ TEST(Kernels, BaselineAndAvx2GiveTheSameBits) {
   const Memory<float, double> memory(3);
   for (int64_t size = 0; size < 70; ++size) {
     EXPECT_EQ(kernels_named("baseline").squared_norm_fp32(memory.parameter.data(), size, 0.5),
-              kernels_named("avx2").squared_norm_fp32(memory.parameter.data(), size, 0.5));
+              kernels_named(name).squared_norm_fp32(memory.parameter.data(), size, 0.5));
     EXPECT_EQ(kernels_named("baseline").squared_norm_fp64(memory.gradient.data(), size, 0.5),
-              kernels_named("avx2").squared_norm_fp64(memory.gradient.data(), size, 0.5));
+              kernels_named(name).squared_norm_fp64(memory.gradient.data(), size, 0.5));
     EXPECT_EQ(kernels_named("baseline").squared_norm_bf16(halves.parameter.data(), size, 0.5),
-              kernels_named("avx2").squared_norm_bf16(halves.parameter.data(), size, 0.5));
+              kernels_named(name).squared_norm_bf16(halves.parameter.data(), size, 0.5));
     EXPECT_EQ(kernels_named("baseline").squared_norm_fp16(halves.parameter.data(), size, 0.5),
-              kernels_named("avx2").squared_norm_fp16(halves.parameter.data(), size, 0.5));
+              kernels_named(name).squared_norm_fp16(halves.parameter.data(), size, 0.5));
+  }
+}
+
+TEST(Kernels, AllCompilationsGiveTheSameBits) {
+  const std::vector<std::string_view> names = runnable_kernels();
+  if (names.size() == 1) GTEST_SKIP() << "this processor has no AVX2";
+  for (const std::string_view name : names) {
+    SCOPED_TRACE(name);
+    expect_same_bits_everywhere(name);
   }
 }
 
@@ -238,22 +245,28 @@ TEST(Kernels, DenormalMomentsCountAsZero) {
 }
 
 TEST(KernelChoice, TakesTheNamedOneOrTheBest) {
-  EXPECT_EQ(kernels_named("baseline").name, "baseline");
-  EXPECT_EQ(kernels_named("").name, have_avx2() ? "avx2" : "baseline");
+  const std::vector<std::string_view> names = runnable_kernels();
+  EXPECT_EQ(names.front(), "baseline");
+  for (const std::string_view name : names) EXPECT_EQ(kernels_named(name).name, name);
+  EXPECT_EQ(kernels_named("").name, names.back());
   EXPECT_ERROR(
       kernels_named("sse9"), ConfigError,
-      "ACCRUE_KERNELS must be baseline or avx2, got \"sse9\"; leave it unset to take what this processor can "
-      "do");
+      "ACCRUE_KERNELS must be baseline, avx2 or avx512, got \"sse9\"; leave it unset to take what this "
+      "processor can do");
   const char* wanted = std::getenv("ACCRUE_KERNELS");
   EXPECT_EQ(kernels_in_use(), kernels_named(wanted == nullptr ? "" : wanted).name);
 }
 
-TEST(KernelChoice, RefusesAvx2WhereTheProcessorHasNone) {
-  if (have_avx2()) GTEST_SKIP() << "this processor has AVX2";
-  EXPECT_ERROR(kernels_named("avx2"), ConfigError,
-               "ACCRUE_KERNELS is avx2, which needs a processor with AVX2 and FMA, and this one has not; "
-               "leave it unset "
-               "or set baseline");
+TEST(KernelChoice, RefusesWhatTheProcessorCannotRun) {
+  const std::vector<std::string_view> names = runnable_kernels();
+  for (const std::string name : {"avx2", "avx512"}) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    EXPECT_ERROR(
+        kernels_named(name), ConfigError,
+        "ACCRUE_KERNELS is " + name +
+            ", which this processor cannot run (avx2 needs AVX2 and FMA; avx512 also AVX-512 F, DQ, BW "
+            "and VL); leave it unset or set baseline");
+  }
 }
 
 }  // namespace
