@@ -23,20 +23,20 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 UPDATES = {"M": (3, 40), "S": (1, 4), "V": (1, 4), "G": (1, 3)}  # before the clock and on it, in each round
 OPTIONS = {"S": AUTO_S}
-# What is turned off: environment, options, workloads. The empty one is the run as it is.
+# What is turned off: environment, options, workloads.
 WAYS = {
-    "as it is": ({}, (), "MSVG"),
-    "our layers, head, chains (`ACCRUE_NN=plain`)": ({"ACCRUE_NN": "plain"}, (), "MSVG"),
-    "OpenBLAS, panels, minimal filtering (`ACCRUE_PRODUCTS=torch`)": ({"ACCRUE_PRODUCTS": "torch"}, (), "MSVG"),
-    "kernels for AVX-512 or AVX2 (`ACCRUE_KERNELS=baseline`)": ({"ACCRUE_KERNELS": "baseline"}, (), "MSVG"),
-    "groups by size (`batch.grouping=as_given`)": ({}, ("batch.grouping=as_given",), "S"),
-    "the allocator (`ACCRUE_ALLOCATOR=system`)": ({"ACCRUE_ALLOCATOR": "system"}, (), "MVG"),
-    "reading ahead (`train.read_ahead=0`)": ({}, ("train.read_ahead=0",), "MSVG"),
-    "given micro-batches; a chosen one instead (`micro_batch=auto`)": (
-        {},
-        ("batch.micro_batch=auto", "batch.memory=700MiB"),
-        "MV",
+    "all": ({}, (), "MSVG"),
+    "our layers, head and chains: `ACCRUE_NN=plain`": ({"ACCRUE_NN": "plain"}, (), "MSVG"),
+    "products of our own and OpenBLAS: `ACCRUE_PRODUCTS=torch`": ({"ACCRUE_PRODUCTS": "torch"}, (), "MSVG"),
+    "kernels for this processor, products among them: `ACCRUE_KERNELS=baseline`": (
+        {"ACCRUE_KERNELS": "baseline"},
+        (),
+        "MSVG",
     ),
+    "groups by size: `batch.grouping=as_given`": ({}, ("batch.grouping=as_given",), "S"),
+    "our allocator: `ACCRUE_ALLOCATOR=system`": ({"ACCRUE_ALLOCATOR": "system"}, (), "MVG"),
+    "reading ahead: `train.read_ahead=0`": ({}, ("train.read_ahead=0",), "MSVG"),
+    "a given size: `micro_batch=auto` under 700 MiB": ({}, ("batch.micro_batch=auto", "batch.memory=700MiB"), "MV"),
 }
 
 
@@ -77,10 +77,10 @@ def cells(name, workloads, seconds):
             yield "-"
             continue
         least, middle = min(found[name]), statistics.median(found[name])
-        if name == "as it is":
+        if name == "all":
             yield f"{table.time_text(least)} / {table.time_text(middle)}"
             continue
-        base = found["as it is"]
+        base = found["all"]
         yield f"{middle / statistics.median(base):.2f}; {least / min(base):.2f}"
 
 
@@ -104,7 +104,8 @@ def main():
         rows = [(name, *cells(name, arguments.workloads, seconds)) for name in WAYS]
         texts.append(table.markdown(("without", *arguments.workloads), rows))
         print(texts[-1])
-    texts.append(machine.speed_text() + ".\n")
+    told = {key: machine.description.get(key, "?") for key in ("kernels", "products")}
+    texts.append(f"Kernels {told['kernels']}, products by {told['products']}; {machine.speed_text()}.\n")
     print(texts[-1])
     if arguments.no_report:
         return

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <memory>
+#include <stdexcept>
 
 #include "accrue/accrue.h"
 #include "accrue/nn/group_norm.h"
@@ -34,11 +36,32 @@ class Adder {
   accrue::Window window_;
 };
 
+/// The gradients of one call by both ways must agree: sums of some thousand products in fp32.
+void check_same(const std::string& name, const at::Tensor& x, const Tensors& parameters,
+                const at::Tensor& of_output,
+                const std::function<at::Tensor(const at::Tensor&, const Tensors&)>& forward) {
+  constexpr double kMost = 1e-4;
+  Tensors of = parameters;
+  of.push_back(x);
+  const auto gradients = [&](bool plain) {
+    const accrue::nn::PlainScope scope(plain);
+    return torch::autograd::grad({forward(x, parameters)}, of, {of_output}, {}, false, /*allow_unused=*/true);
+  };
+  const Tensors expected = gradients(true), got = gradients(false);
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (!expected[i].defined()) continue;
+    const double distance = ((got[i] - expected[i]).norm() / expected[i].norm()).item<double>();
+    if (distance < kMost) continue;
+    throw std::runtime_error(name + ": gradients differ by " + std::to_string(distance));
+  }
+}
+
 /// A layer whose input needs its gradient too.
 Part layer(std::string name, std::string shape, const at::Tensor& x, const Tensors& parameters,
            const std::function<at::Tensor(const at::Tensor&, const Tensors&)>& forward) {
   const auto adder = std::make_shared<Adder>(parameters);
   const at::Tensor of_output = at::randn(forward(x, parameters).sizes());
+  check_same(name, x, parameters, of_output, forward);
   return both_ways(std::move(name), std::move(shape), [=] {
     adder->add({.sum = forward(x, parameters).reshape({-1}).dot(of_output.view({-1})), .weight = 1});
     x.mutable_grad() = at::Tensor();

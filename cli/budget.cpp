@@ -66,7 +66,7 @@ std::string choice_key(const Session& session) {
   // Two digits: what is left of a machine's memory differs from run to run.
   char rounded[16] = "none";
   if (session.budget) std::snprintf(rounded, sizeof rounded, "%.1e", static_cast<double>(*session.budget));
-  key << '|' << rounded << '|' << nn::product_library() << (nn::is_plain() ? ", plain" : "") << '|'
+  key << '|' << rounded << '|' << nn::products_in_use() << (nn::is_plain() ? ", plain" : "") << '|'
       << kernels_in_use();
   return key.str();
 }

@@ -125,10 +125,10 @@ void print(const Doctor& doctor) {
   std::cout << "accrue      " << ACCRUE_VERSION << "\nLibTorch    " << TORCH_VERSION << "\nBLAS        "
             << blas() << ", the layers' products by " << products << "\nprocessor   "
             << at::get_cpu_capability() << " (LibTorch's kernels), " << kernels_in_use()
-            << " (the update's kernels)\nthreads     " << doctor.threads << " (" << doctor.threads_origin
-            << ")\nmemory      " << bytes(doctor.memory_total) << ", available "
-            << bytes(doctor.memory_available) << "\nhuge pages  "
-            << (doctor.huge_pages.empty() ? "unknown" : doctor.huge_pages) << "\ndevices     cpu\n";
+            << " (ours)\nthreads     " << doctor.threads << " (" << doctor.threads_origin << ")\nmemory      "
+            << bytes(doctor.memory_total) << ", available " << bytes(doctor.memory_available)
+            << "\nhuge pages  " << (doctor.huge_pages.empty() ? "unknown" : doctor.huge_pages)
+            << "\ndevices     cpu\n";
   if (doctor.speed) std::cout << speed_text(*doctor.speed);
 }
 

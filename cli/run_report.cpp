@@ -73,7 +73,7 @@ RunRecord describe_run(const Session& session, const RunSummary& summary, const 
   record.environment.device = session.run().device;
   record.environment.threads = session.run().threads;
   record.environment.kernels = kernels_in_use();
-  record.environment.products = nn::product_library();
+  record.environment.products = nn::products_in_use();
   fill_environment(record.environment);
   record.performance = performance_of(records, kWarmupUpdates);
   record.memory = memory_of(session, batch);

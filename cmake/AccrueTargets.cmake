@@ -46,20 +46,20 @@ function(accrue_sources ring folder)
 endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
-  set(ACCRUE_BUILDS_AVX2 ON)
+  set(ACCRUE_BUILDS_X86_KERNELS ON)
 endif()
 
 # accrue_kernel_flags(FOLDER NAME flags...): of NAME_baseline.cpp and, where they are built, NAME_avx2.cpp and NAME_avx512.cpp
-# of a stage. NAME.cpp chooses, and learns by ACCRUE_HAVE_AVX2_KERNELS whether there is a choice.
+# of a stage. NAME.cpp chooses, and learns by ACCRUE_HAVE_X86_KERNELS whether there is a choice.
 function(accrue_kernel_flags folder name)
   set(path ${PROJECT_SOURCE_DIR}/accrue/${folder}/${name})
   set_source_files_properties(${path}_baseline.cpp TARGET_DIRECTORY accrue_core PROPERTIES COMPILE_OPTIONS "${ARGN}")
-  if(ACCRUE_BUILDS_AVX2)
+  if(ACCRUE_BUILDS_X86_KERNELS)
     set_source_files_properties(${path}_avx2.cpp TARGET_DIRECTORY accrue_core
       PROPERTIES COMPILE_OPTIONS "${ARGN};-mavx2;-mfma")
     set_source_files_properties(${path}_avx512.cpp TARGET_DIRECTORY accrue_core
       PROPERTIES COMPILE_OPTIONS "${ARGN};-mavx2;-mfma;-mavx512f;-mavx512dq;-mavx512bw;-mavx512vl")
     set_source_files_properties(${path}.cpp TARGET_DIRECTORY accrue_core
-      PROPERTIES COMPILE_DEFINITIONS ACCRUE_HAVE_AVX2_KERNELS)
+      PROPERTIES COMPILE_DEFINITIONS ACCRUE_HAVE_X86_KERNELS)
   endif()
 endfunction()

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 #include <torch/nn/module.h>
 
 #include <cmath>
@@ -273,8 +274,9 @@ Outputs run(const Gpt& gpt, const MicroBatch& micro, const GptOptions& options) 
   check_ids(ids, *offsets, micro, options.vocabulary);
   const std::shared_ptr<Transformer> transformer = gpt.transformer;
   const size_t blocks = transformer->h->list.size();
-  // With dropout the random numbers are those of now.
-  const bool last_waits = !transformer->h->list.back()->drops();
+  // With dropout the random numbers are those of now, and without a graph a metric asks for all logits as
+  // well.
+  const bool last_waits = c10::GradMode::is_enabled() && !transformer->h->list.back()->drops();
   const at::Tensor x =
       transformer->forward(ids, positions_of(*offsets, ids), offsets, last_waits ? blocks - 1 : blocks);
   std::vector<int64_t> shape = ids.sizes().vec();

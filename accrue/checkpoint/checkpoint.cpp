@@ -13,6 +13,7 @@
 #include "accrue/data/tensor_file.h"
 #include "accrue/formats/atomic_file.h"
 #include "accrue/formats/mapped_file.h"
+#include "accrue/nn/plain.h"
 #include "accrue/nn/products.h"
 #include "accrue/update/kernels.h"
 
@@ -115,10 +116,12 @@ TrainingState load_checkpoint(const Path& checkpoint) {
   if (entries.torch_version != torch_version())
     warn(message::checkpoint_version,
          {{"path", checkpoint.string()}, {"before", entries.torch_version}, {"now", torch_version()}});
-  if (entries.products != nn::product_library())
+  if (entries.products != nn::products_in_use())
     warn(message::checkpoint_products,
-         {{"path", checkpoint.string()}, {"before", entries.products}, {"now", nn::product_library()}});
-  if (!entries.kernels.empty() && entries.kernels != kernels_in_use())
+         {{"path", checkpoint.string()}, {"before", entries.products}, {"now", nn::products_in_use()}});
+  // The update's kernels give the same bits; the layers' are not used there.
+  const bool any = nn::is_plain() || entries.kernels.empty();
+  if (!any && entries.kernels != kernels_in_use())
     warn(message::checkpoint_kernels,
          {{"path", checkpoint.string()}, {"before", entries.kernels}, {"now", kernels_in_use()}});
   return std::move(state);

@@ -73,7 +73,7 @@ Json to_json(const TrainingState& state) {
       {"parameters", names_of(state.parameters)},
       {"buffers", names_of(state.buffers)},
       {"versions",
-       {{"torch", torch_version()}, {"products", nn::product_library()}, {"kernels", kernels_in_use()}}},
+       {{"torch", torch_version()}, {"products", nn::products_in_use()}, {"kernels", kernels_in_use()}}},
   };
 }
 

@@ -25,7 +25,8 @@ struct OnePass {
   std::function<std::pair<at::Tensor, at::Tensor>(double seed)> run;
 };
 
-/// Logits that are made only where somebody asks for them: a loss of few rows never has them whole.
+/// Logits that are made only where somebody asks for them: a loss of few rows never has them whole. They are
+/// to be asked for before parameters, modes or autocast change, since layers before them may run only then.
 struct DeferredLogits {
   std::function<at::Tensor()> make;  ///< [..., classes], with the graph
   std::vector<int64_t> shape;        ///< of what `make` gives

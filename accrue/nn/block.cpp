@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
+#include <vector>
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/nn.h"
@@ -209,6 +210,22 @@ at::Tensor composed(const at::Tensor& x, const BlockWeights& w, std::span<const 
   return middle.add(linear_transposed(hidden, w.down, w.down_bias));
 }
 
+void check_rows(const at::Tensor& rows, int64_t tokens) {
+  bool fit = rows.dim() == 1 && rows.scalar_type() == at::kLong && rows.is_cpu();
+  if (fit) {
+    const at::Tensor places = rows.contiguous();
+    std::vector<bool> met(static_cast<size_t>(tokens));
+    for (int64_t i = 0; fit && i < places.numel(); ++i) {
+      const int64_t place = places.const_data_ptr<int64_t>()[i];
+      fit = place >= 0 && place < tokens && !met[static_cast<size_t>(place)];
+      if (fit) met[static_cast<size_t>(place)] = true;
+    }
+  }
+  if (fit) return;
+  fail(message::nn_block_rows,
+       {{"got", shape_text(rows)}, {"type", toString(rows.scalar_type())}, {"last", tokens - 1}});
+}
+
 void check_block(const at::Tensor& x, const BlockWeights& w, std::span<const int64_t> offsets,
                  int64_t heads) {
   const auto expect = [](const at::Tensor& got, const char* name, at::IntArrayRef needed) {
@@ -242,6 +259,7 @@ at::Tensor transformer_block(const at::Tensor& x, const BlockWeights& weights,
                              std::span<const int64_t> offsets, int64_t heads, double eps,
                              const at::Tensor& rows) {
   check_block(x, weights, offsets, heads);
+  if (rows.defined()) check_rows(rows, x.numel() / x.size(-1));
   const Parameters parameters = list_of(weights);
   const bool fast = takes_fast({x}) && takes_fast(parameters);
   if (!fast) return composed(x, weights, offsets, heads, eps, rows);

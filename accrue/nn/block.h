@@ -26,7 +26,7 @@ struct BlockWeights {
 ///
 /// With `rows` [m] int64 on the CPU (places of the flattened leading dimensions, each at most once) only
 /// those tokens come out, [m, width]: all are attended to, what follows the attention is computed for these
-/// alone. Throws ArgumentError for shapes that do not fit; IndexError of ATen for a place that is none.
+/// alone. Throws ArgumentError for shapes and rows that do not fit.
 at::Tensor transformer_block(const at::Tensor& x, const BlockWeights& weights,
                              std::span<const int64_t> offsets, int64_t heads, double eps = 1e-5,
                              const at::Tensor& rows = {});

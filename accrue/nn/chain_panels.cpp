@@ -2,14 +2,28 @@
 // A chain's products by panels: each thread takes the next part of a layer, product and pointwise pass in
 // one, until none is left. Which thread took it changes no bit.
 #include <algorithm>
+#include <optional>
 
 #include "accrue/nn/chain_step.h"
 #include "accrue/nn/kernels.h"
 #include "accrue/nn/parts.h"
 #include "accrue/nn/products.h"
 #include "accrue/nn/rows.h"
+#include "accrue/nn/small_products.h"
 
 namespace accrue::nn {
+
+int64_t ChainStep::samples_at_once(const Model& model, const Loss& loss) {
+  const std::optional<Chain> chain = chain_of(model);
+  if (!chain || known_of(loss) == nullptr || chain->layers.empty() || !multiplies_in_panels()) return 1;
+  const at::Tensor& first = chain->layers.front().weight;
+  if (!first.is_cpu() || (first.scalar_type() != at::kFloat && first.scalar_type() != at::kDouble)) return 1;
+  const int64_t lanes = in_type_of(first, []<class Real>() { return layer_kernels<Real>().panels.lanes; });
+  const bool small = std::all_of(chain->layers.begin(), chain->layers.end(), [&](const ChainLayer& layer) {
+    return ProductShape{lanes, layer.weight.size(1), layer.weight.size(0)}.multiplications() <= kSmallProduct;
+  });
+  return small ? 1 : lanes;
+}
 
 bool ChainStep::in_panels(int64_t rows) const {
   const int64_t lanes =

@@ -28,7 +28,7 @@ double seconds_between(ChainClock::time_point begin, ChainClock::time_point end)
   return std::chrono::duration<double>(end - begin).count();
 }
 
-/// What the kernels do for rows that are at least as wide as their registers.
+/// What the kernels do for rows that are not very narrow.
 template <class Real>
 void add_few_columns(int64_t rows, int64_t width, const Real* gradient, Real* sums) {
   for (int64_t row = 0; row < rows; ++row) {

@@ -51,6 +51,10 @@ class ChainStep {
   static std::unique_ptr<ChainStep> make(const Model& model, const Loss& loss,
                                          const GradientBuffer& gradients);
 
+  /// A micro-step of at least so many samples takes bytes and time of whole multiples of them; 1: of what it
+  /// has.
+  static int64_t samples_at_once(const Model& model, const Loss& loss);
+
   /// Whether the micro-steps of a window with these options over samples like those of `batch` can run this
   /// way now: fp32 or float64 on the CPU, fields that fit, no hooks on parameters, no autocast, nothing
   /// recomputed, not ACCRUE_NN=plain. Looks up where the parameters lie: to be asked before each window, and

@@ -83,8 +83,9 @@ double cross_entropy(const CrossEntropyColumns<Real>& c) {
   Real target_logits[kCrossEntropyColumns];
   for (int64_t j = 0; j < c.columns; ++j) target_logits[j] = c.logits[c.targets[j] * c.stride + j];
   int64_t first = 0;
-  for (; first + 4 * kLanes<Real> <= c.columns; first += 4 * kLanes<Real>) {
-    exponentiate<Real, 4>(c, first, Full{}, sums);
+  constexpr int64_t kMost = kCrossEntropyColumns / kLanes<Real>, kVectors = kMost < 4 ? kMost : 4;
+  for (; first + kVectors * kLanes<Real> <= c.columns; first += kVectors * kLanes<Real>) {
+    exponentiate<Real, kVectors>(c, first, Full{}, sums);
   }
   for (; first + kLanes<Real> <= c.columns; first += kLanes<Real>)
     exponentiate<Real, 1>(c, first, Full{}, sums);

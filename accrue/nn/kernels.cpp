@@ -7,7 +7,7 @@ namespace accrue::nn {
 
 extern const LayerKernels<float> kBaselineFp32Layers;
 extern const LayerKernels<double> kBaselineFp64Layers;
-#if defined(ACCRUE_HAVE_AVX2_KERNELS)
+#if defined(ACCRUE_HAVE_X86_KERNELS)
 extern const LayerKernels<float> kAvx2Fp32Layers;
 extern const LayerKernels<double> kAvx2Fp64Layers;
 extern const LayerKernels<float> kAvx512Fp32Layers;

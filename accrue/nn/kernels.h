@@ -2,7 +2,7 @@
 // The layers' arithmetic over plain memory, without products of matrices and without threads: the caller
 // deals rows, heads or columns to its threads. Row-major; pointers need no alignment; inputs and outputs of
 // one call do not overlap unless said. Compiled for the baseline, AVX2 and AVX-512, in fp32 and float64 (the
-// reference: libm's functions to the last bits). The two compilations may differ in the last bits, but each
+// reference: libm's functions to the last bits). The compilations may differ in the last bits, but each
 // gives the same bits for the same values wherever a row stands and however rows are dealt.
 #pragma once
 

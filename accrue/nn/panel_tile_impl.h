@@ -18,7 +18,7 @@ constexpr int64_t kPanelTile = 12;  // of 32 registers 24
 #else
 constexpr int64_t kPanelTile = 6;  // of 16 registers 12
 #endif
-static_assert(kPanelRows % kPanelTile == 0, "parts are whole tiles");
+static_assert(kPartStep % kPanelTile == 0, "parts are whole tiles");
 using PanelTile = std::make_index_sequence<kPanelTile>;
 
 /// Left factors of a tile that lie in rows of their own.

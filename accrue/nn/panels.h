@@ -12,9 +12,8 @@
 
 namespace accrue::nn {
 
-inline constexpr int64_t kPanelRows =
-    12;  ///< features that parts are made of: whole tiles (panel_tile_impl.h)
-inline constexpr int64_t kPanelBlock = 4 * kPanelRows;
+inline constexpr int64_t kPartStep = 12;  ///< features that a part has, or several times as many
+inline constexpr int64_t kPanelBlock = 4 * kPartStep;
 
 /// value = activation(weight x + bias), slope = its derivative there.
 template <class Real>

@@ -17,14 +17,14 @@ struct PanelBlocks {
   int64_t features = 0;
   int64_t parts = 0;
 
-  /// Parts of at most `most` features (a multiple of kPanelRows), in whole tiles, as many for one thread as
+  /// Parts of at most `most` features (a multiple of kPartStep), in whole tiles, as many for one thread as
   /// for another.
   PanelBlocks(int64_t size, int64_t most, int64_t threads) : features(size) {
     const int64_t blocks = (features + most - 1) / most;
     parts = std::min((blocks + threads - 1) / threads * threads, tiles());
   }
-  int64_t tiles() const { return (features + kPanelRows - 1) / kPanelRows; }
-  int64_t border(int64_t part) const { return std::min(features, tiles() * part / parts * kPanelRows); }
+  int64_t tiles() const { return (features + kPartStep - 1) / kPartStep; }
+  int64_t border(int64_t part) const { return std::min(features, tiles() * part / parts * kPartStep); }
 };
 
 /// run(part, slot) for all parts; no two at once have the same slot, which is less than `threads`.

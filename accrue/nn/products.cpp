@@ -145,14 +145,19 @@ int64_t threads_worth(int64_t multiplications, int64_t most) {
 }
 
 bool multiplies_in_panels() {
+  const OpenBlas* const blas = library();  // first, since it checks what the environment asks for
   if (kernels_in_use() == "avx512") return !leaves_products_to_torch() && !is_plain();
   static const bool fits = kernels_in_use() == "avx2" && !has_avx512();
-  return fits && library() != nullptr;
+  return fits && blas != nullptr;
 }
 
 std::string product_library() {
   const OpenBlas* const blas = library();
   return blas == nullptr ? "LibTorch" : blas->name;
+}
+
+std::string products_in_use() {
+  return product_library() + (multiplies_in_panels() ? " and panels" : "");
 }
 
 ProductGrid product_grid(int64_t m, int64_t n, int64_t threads) {

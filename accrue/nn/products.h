@@ -26,6 +26,9 @@ std::string product_library();
 /// those for AVX2, products are OpenBLAS's and the processor has no AVX-512, for which OpenBLAS has kernels.
 bool multiplies_in_panels();
 
+/// Both in words, for what must not be mixed: `product_library()`, with " and panels".
+std::string products_in_use();
+
 /// Threads that so many multiplications are worth handing parts to: at least 1, at most `most` and those that
 /// there are, 1 inside a parallel region.
 int64_t threads_worth(int64_t multiplications, int64_t most);

@@ -13,7 +13,7 @@ target_link_libraries(accrue_core PRIVATE ${CMAKE_DL_LIBS})
 # Alone, since its path would keep another checkout from what ccache has of the others.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/accrue/nn/openblas.cpp TARGET_DIRECTORY accrue_core
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS "ACCRUE_OPENBLAS_FILE=\"${ACCRUE_OPENBLAS_FILE}\"")
-if(ACCRUE_BUILDS_AVX2)
+if(ACCRUE_BUILDS_X86_KERNELS)
   accrue_sources(core nn kernels_avx2.cpp kernels_avx512.cpp)
 endif()
 accrue_sources(torch nn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors of the instruction set that the including source is compiled for. Everything here has internal
 // linkage and calls nothing of the standard library, so that no code for one instruction set is linked into
-// the other. Products and sums are contracted only where `fused` says so: the same bits at every place.
+// another. Products and sums are contracted only where `fused` says so: the same bits at every place.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace accrue::nn {
 
 inline constexpr int64_t kWinogradPoints = 16;
 inline constexpr int64_t kWinogradOutputs =
-    96;  ///< most of one call for a weight's gradient, a multiple of 6
+    96;  ///< most of one call for a weight's gradient, a multiple of 12
 
 /// One convolution with stride 1 and a padding of at most 2, of the tiles [first, first + count) when those
 /// of all samples are numbered row by row. Images are channels-last; channels in and out are multiples of

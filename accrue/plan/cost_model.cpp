@@ -176,7 +176,18 @@ void CostModel::fit() {
   coefficients_ = best.coefficients;
 }
 
-void CostModel::add(const GroupSize& size, double value) {
+void CostModel::fill_to(int64_t samples) {
+  filled_to_ = static_cast<double>(std::max<int64_t>(samples, 1));
+}
+
+GroupSize CostModel::filled(const GroupSize& size) const noexcept {
+  if (filled_to_ == 1 || size.samples < filled_to_) return size;
+  const double samples = std::ceil(size.samples / filled_to_) * filled_to_;
+  return {samples, samples * (size.total / size.samples), samples * (size.squares / size.samples)};
+}
+
+void CostModel::add(const GroupSize& given, double value) {
+  const GroupSize size = filled(given);
   if (!std::isfinite(value) || value < 0) return;
   const double predicted = predict(size);
   const int known = rank_;
@@ -235,7 +246,8 @@ bool CostModel::is_on_line(const GroupSize& size) const noexcept {
          size.squares * first.samples == first.squares * size.samples;
 }
 
-double CostModel::predict(const GroupSize& size) const noexcept {
+double CostModel::predict(const GroupSize& given) const noexcept {
+  const GroupSize size = filled(given);
   if (is_line_ && is_on_line(size)) {
     if (const double value = between(size.samples); value >= 0) return value;
   }

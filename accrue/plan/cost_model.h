@@ -24,6 +24,9 @@ class CostModel {
   /// and the largest value.
   void add(const GroupSize& size, double value);
   explicit CostModel(bool keep_smallest = false) : keep_smallest_(keep_smallest) {}
+  /// From now on a group of at least so many samples counts as one of whole multiples of them, which its
+  /// micro-step is filled up to; 1: none is.
+  void fill_to(int64_t samples);
 
   bool is_fitted() const noexcept { return !points_.empty(); }
   /// 0 where nothing was measured.
@@ -49,6 +52,7 @@ class CostModel {
     GroupSize size;
     double value = 0;
   };
+  GroupSize filled(const GroupSize& size) const noexcept;
   struct Rows;
   Rows rows() const;
   bool is_within_reach(const GroupSize& size, double value) const;
@@ -57,6 +61,7 @@ class CostModel {
   double between(double samples) const noexcept;
 
   bool keep_smallest_;
+  double filled_to_ = 1;  // samples
   std::deque<Point> points_;
   std::array<double, 4> coefficients_ = {};
   double largest_error_ = 0;

@@ -14,7 +14,7 @@ accrue_sources(core report
   text.cpp)
 # Contraction is what makes a multiply-add of a product and a sum.
 accrue_kernel_flags(report speed_loops -O3 -ffp-contract=fast)
-if(ACCRUE_BUILDS_AVX2)
+if(ACCRUE_BUILDS_X86_KERNELS)
   accrue_sources(core report speed_loops_avx2.cpp speed_loops_avx512.cpp)
 endif()
 accrue_sources(torch report

@@ -18,7 +18,7 @@
 namespace accrue {
 
 extern const SpeedLoops kBaselineSpeedLoops;
-#if defined(ACCRUE_HAVE_AVX2_KERNELS)
+#if defined(ACCRUE_HAVE_X86_KERNELS)
 extern const SpeedLoops kAvx2SpeedLoops;
 extern const SpeedLoops kAvx512SpeedLoops;
 #endif
@@ -35,9 +35,9 @@ constexpr float kAddend = 0.5F;
 /// Those that this processor can run, the best one last.
 std::vector<const SpeedLoops*> runnable_loops() {
   std::vector<const SpeedLoops*> list;
-  for (const std::string_view name : runnable_kernels()) {
+  for ([[maybe_unused]] const std::string_view name : runnable_kernels()) {
     const SpeedLoops* found = &kBaselineSpeedLoops;
-#if defined(ACCRUE_HAVE_AVX2_KERNELS)
+#if defined(ACCRUE_HAVE_X86_KERNELS)
     if (name == "avx2") found = &kAvx2SpeedLoops;
     if (name == "avx512") found = &kAvx512SpeedLoops;
 #endif

@@ -10,6 +10,7 @@
 #include "accrue/memory/arena.h"
 #include "accrue/memory/device.h"
 #include "accrue/microstep/slice.h"
+#include "accrue/nn/chain_step.h"
 #include "accrue/plan/by_size.h"
 #include "accrue/plan/headroom.h"
 #include "accrue/report/from_result.h"
@@ -23,6 +24,7 @@ Planner::Planner(const Model& model, const Loss& loss, Updater& updater, Planner
       options_(std::move(options)),
       micro_batch_(options_.micro_batch) {
   recomputed_.assign(model_.segments().size(), false);
+  fill_models();
   if (options_.recompute == Recompute::always) set_recomputed(std::vector<bool>(recomputed_.size(), true));
 }
 
@@ -39,6 +41,15 @@ void Planner::set_recomputed(const std::vector<bool>& which) {
   chosen_seconds_ = CostModel(/*keep_smallest=*/true);
   slowness_.clear();
   heaviest_ = {};
+  fill_models();
+}
+
+void Planner::fill_models() {
+  const int64_t samples = nn::ChainStep::samples_at_once(model_, loss_);
+  for (CostModel* const model : {&bytes_.memory, &bytes_.activations, &seconds_, &chosen_seconds_}) {
+    model->fill_to(samples);
+  }
+  if (decided_) decided_->memory.fill_to(samples);
 }
 
 int64_t Planner::num_recomputed() const {

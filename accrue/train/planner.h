@@ -161,6 +161,7 @@ class Planner {
   void choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time);
   void recompute_what_is_needed(const Batch& batch, const Rows& rows);
   void set_recomputed(const std::vector<bool>& which);
+  void fill_models();
   std::optional<int64_t> peak_without_budget(const Batch& batch, const Rows& rows, bool recomputed);
   int64_t budget_that_holds(int64_t peak) const;
   [[noreturn]] void give_up(const Batch& batch, const Rows& rows, std::optional<int64_t> as_it_is = {});

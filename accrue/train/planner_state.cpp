@@ -122,6 +122,7 @@ void Planner::restore(const std::string& text) {
     bytes_ = bytes;
     decided_ = decided;
     seconds_ = seconds;
+    fill_models();
     candidates_ = std::move(candidates);
     micro_batch_ = micro_batch;
     capacity_ = capacity;

@@ -10,7 +10,7 @@
 namespace accrue {
 
 extern const Kernels kBaselineKernels;
-#if defined(ACCRUE_HAVE_AVX2_KERNELS)
+#if defined(ACCRUE_HAVE_X86_KERNELS)
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 #endif
@@ -26,7 +26,7 @@ struct Compiled {
 /// Those that were built, the best one last.
 std::vector<Compiled> compiled() {
   std::vector<Compiled> list = {{kBaselineKernels, true}};
-#if defined(ACCRUE_HAVE_AVX2_KERNELS)
+#if defined(ACCRUE_HAVE_X86_KERNELS)
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   list.push_back({kAvx2Kernels, avx2});
   list.push_back(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Included by one source for each instruction set, after ACCRUE_KERNELS_NAME. Everything here has internal
 // linkage and nothing of the standard library is called, so that no code for one instruction set is linked
-// into the other.
+// into another.
 #pragma once
 
 #include "accrue/update/half_impl.h"

@@ -8,7 +8,7 @@ accrue_sources(core update
   schedule.cpp)
 # All compilations must give the same bits: no contraction. The other flags change no value.
 accrue_kernel_flags(update kernels -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp-simd)
-if(ACCRUE_BUILDS_AVX2)
+if(ACCRUE_BUILDS_X86_KERNELS)
   accrue_sources(core update kernels_avx2.cpp kernels_avx512.cpp)
 endif()
 accrue_sources(torch update

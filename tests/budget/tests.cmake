@@ -1,6 +1,7 @@
 # These install the allocator, which is for a whole process.
 if(TARGET accrue_models)
   accrue_test(budget TORCH
+    counted_tokens_test.cpp
     elsewhere_test.cpp
     planner_test.cpp
     refusal_test.cpp

@@ -227,6 +227,17 @@ TEST(TransformerBlock, NamesTheShapeThatDoesNotFit) {
   EXPECT_ERROR(run(2, {0, 5}), ArgumentError,
                "causal_attention: 2 offsets from 0 to 5 do not fit 4 rows; needed the n + 1 borders of n "
                "segments, from 0 to 4");
+  for (const at::Tensor& rows :
+       {at::tensor({1, 4}, at::kLong), at::tensor({-1}, at::kLong), at::tensor({2, 0, 2}, at::kLong)}) {
+    EXPECT_ERROR(nn::transformer_block(in[0], weights_of(in), Offsets{0, 4}, 2, 1e-5, rows), ArgumentError,
+                 "transformer_block: rows have shape [" + std::to_string(rows.numel()) +
+                     "] of Long, needed [m] int64 on the CPU with different places from 0 to 3");
+  }
+  EXPECT_ERROR(
+      nn::transformer_block(in[0], weights_of(in), Offsets{0, 4}, 2, 1e-5, at::tensor({1}, at::kInt)),
+      ArgumentError,
+      "transformer_block: rows have shape [1] of Int, needed [m] int64 on the CPU with different places from "
+      "0 to 3");
   in[3] = numbers({6, 17});
   EXPECT_ERROR(run(2, {0, 4}), ArgumentError, "transformer_block: qkv has shape [6, 17], needed [6, 18]");
 }

@@ -9,6 +9,7 @@
 #include "accrue/nn/convolution_winograd.h"
 #include "accrue/nn/functions.h"
 #include "accrue/nn/group_norm.h"
+#include "accrue/nn/kernels.h"
 #include "accrue/nn/plain.h"
 #include "accrue/nn/products.h"
 #include "accrue/nn/recompute.h"
@@ -61,19 +62,20 @@ TEST(FastConvolution, MultipliesLessWhereThatFits) {
   int64_t count = 0;
   for (const Convolution& c : kConvolutions) count += fits_winograd(shape_of(c), at::kFloat) ? 1 : 0;
   EXPECT_EQ(count, 4);
-  const Convolution fitting{{2, 32, 9, 7}, {64, 32, 3, 3}, 1, 1};
-  EXPECT_TRUE(fits_winograd(shape_of(fitting), at::kFloat));
+  const int64_t c = layer_kernels<float>().winograd.lanes;  // channels go in so many
+  const auto fits = [](const Convolution& one) { return fits_winograd(shape_of(one), at::kFloat); };
+  const Convolution fitting{{2, c, 9, 7}, {2 * c, c, 3, 3}, 1, 1};
+  EXPECT_TRUE(fits(fitting));
   EXPECT_FALSE(fits_winograd(shape_of(fitting), at::kDouble));
-  for (const Convolution& other : {Convolution{{2, 32, 9, 7}, {32, 32, 3, 3}, 2, 1},    // stride
-                                   Convolution{{2, 32, 9, 7}, {32, 32, 3, 3}, 1, 3},    // padding
-                                   Convolution{{2, 32, 9, 7}, {32, 32, 5, 3}, 1, 1},    // kernel
-                                   Convolution{{2, 12, 9, 7}, {32, 12, 3, 3}, 1, 1},    // channels
-                                   Convolution{{2, 32, 9, 7}, {30, 32, 3, 3}, 1, 1},    // outputs
-                                   Convolution{{2, 0, 9, 7}, {32, 0, 3, 3}, 1, 1},      // nothing to add up
-                                   Convolution{{2, 32, 9, 7}, {0, 32, 3, 3}, 1, 1},     // no output
-                                   Convolution{{1, 32, 4, 4}, {32, 32, 3, 3}, 1, 1},    // few tiles
-                                   Convolution{{99, 32, 1, 1}, {32, 32, 3, 3}, 1, 1}})  // mostly outside
-    EXPECT_FALSE(fits_winograd(shape_of(other), at::kFloat));
+  EXPECT_FALSE(fits({{2, c, 9, 7}, {c, c, 3, 3}, 2, 1})) << "stride";
+  EXPECT_FALSE(fits({{2, c, 9, 7}, {c, c, 3, 3}, 1, 3})) << "padding";
+  EXPECT_FALSE(fits({{2, c, 9, 7}, {c, c, 5, 3}, 1, 1})) << "kernel";
+  EXPECT_FALSE(fits({{2, c - 4, 9, 7}, {c, c - 4, 3, 3}, 1, 1})) << "channels";
+  EXPECT_FALSE(fits({{2, c, 9, 7}, {c - 2, c, 3, 3}, 1, 1})) << "outputs";
+  EXPECT_FALSE(fits({{2, 0, 9, 7}, {c, 0, 3, 3}, 1, 1})) << "nothing to add up";
+  EXPECT_FALSE(fits({{2, c, 9, 7}, {0, c, 3, 3}, 1, 1})) << "no output";
+  EXPECT_FALSE(fits({{1, c, 4, 4}, {c, c, 3, 3}, 1, 1})) << "few tiles";
+  EXPECT_FALSE(fits({{99, c, 1, 1}, {c, c, 3, 3}, 1, 1})) << "mostly outside";
 }
 
 /// Output and gradients in fp32.

@@ -8,8 +8,8 @@ namespace {
 struct PanelCase {
   int64_t samples, in, out;
 };
-constexpr PanelCase kPanelCases[] = {{1, 1, 1},   {3, 5, 7},     {16, 48, 48}, {17, 49, 10}, {33, 1, 13},
-                                     {40, 20, 1}, {530, 19, 50}, {9, 2100, 8}, {9, 8, 1100}};
+constexpr PanelCase kPanelCases[] = {{1, 1, 1},   {3, 5, 7},   {16, 48, 48},  {64, 64, 24}, {17, 49, 10},
+                                     {33, 1, 13}, {40, 20, 1}, {530, 19, 50}, {9, 2100, 8}, {9, 8, 1100}};
 
 int64_t panels_of(int64_t samples, int64_t lanes) {
   return (samples + lanes - 1) / lanes;

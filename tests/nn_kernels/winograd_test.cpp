@@ -88,8 +88,8 @@ void run_all(const WinogradKernels<Real>& kernels, const WinogradCase& c, Winogr
     }
     for (int64_t panel = 0; panel < c.in / kernels.lanes; ++panel) {
       kernels.add_image_gradient(of, panel, scratch().data());
-      for (int64_t o = 0; o < c.out; o += kWinogradOutputs - 6) {
-        kernels.add_weight_gradient(of, o, std::min(c.out, o + kWinogradOutputs - 6), panel,
+      for (int64_t o = 0; o < c.out; o += kWinogradOutputs - 12) {
+        kernels.add_weight_gradient(of, o, std::min(c.out, o + kWinogradOutputs - 12), panel,
                                     scratch().data());
       }
     }

@@ -64,6 +64,21 @@ RC_GTEST_PROP(CostModelProperty, PredictsWhatItsOwnFormulaMakes, ()) {
   for (const double coefficient : model.coefficients()) RC_ASSERT(coefficient >= 0);
 }
 
+TEST(CostModel, GroupsThatAreFilledUpCostWhatTheyAreFilledTo) {
+  CostModel model;
+  model.fill_to(16);
+  for (const auto& [count, value] : {std::pair<int64_t, double>{4, 40}, {8, 80}, {16, 300}, {37, 900}}) {
+    model.add(alike(count, 1), value);  // 37 are 48
+  }
+  EXPECT_EQ(model.predict(alike(6, 1)), 60);  // fewer than 16 are not filled
+  EXPECT_EQ(model.predict(alike(16, 1)), 300);
+  EXPECT_EQ(model.predict(alike(17, 1)), 600);
+  EXPECT_EQ(model.predict(alike(33, 1)), 900);
+  EXPECT_EQ(model.predict(alike(48, 1)), 900);
+  EXPECT_EQ(model.predict(alike(49, 1)), 1200);
+  EXPECT_EQ(CostModel::from_json(model.to_json()).predict(alike(48, 1)), 900);
+}
+
 RC_GTEST_PROP(CostModelProperty, SamplesOfOneSizeNeedTwoGroups, ()) {
   const Coefficients c = {any_coefficient(), any_coefficient(), any_coefficient(), any_coefficient()};
   const auto size = *rc::gen::inRange<int64_t>(1, 2000);

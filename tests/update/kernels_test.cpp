@@ -259,6 +259,7 @@ TEST(KernelChoice, TakesTheNamedOneOrTheBest) {
 
 TEST(KernelChoice, RefusesWhatTheProcessorCannotRun) {
   const std::vector<std::string_view> names = runnable_kernels();
+  if (names.size() == 3) GTEST_SKIP() << "this processor can run all";
   for (const std::string name : {"avx2", "avx512"}) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     EXPECT_ERROR(
