@@ -183,8 +183,9 @@ TEST(FastConvolution, InSeveralChunks) {
   const Inputs fast = run();
   const PlainScope plain;
   const Inputs slow = run();
-  // Sums of 14400 numbers below 1.
-  for (size_t i = 0; i < fast.size(); ++i) EXPECT_TRUE(test::close(fast[i], slow[i], 1e-11)) << i;
+  // Sums of 14400 numbers below 1, up to 900: an addition rounds by up to 1e-13, now up and now down, which
+  // adds up like the root of their number, 120 times: about 1e-11, and by two ways differently.
+  for (size_t i = 0; i < fast.size(); ++i) EXPECT_TRUE(test::close(fast[i], slow[i], 3e-11)) << i;
 }
 
 struct Norm {
