@@ -120,7 +120,7 @@ nlohmann::ordered_json json_of(const Doctor& doctor) {
 }
 
 void print(const Doctor& doctor) {
-  const std::string products = nn::product_library();
+  const std::string products = nn::products_in_use();
   const auto bytes = [](std::optional<uint64_t> value) { return value ? format_bytes(*value) : "unknown"; };
   std::cout << "accrue      " << ACCRUE_VERSION << "\nLibTorch    " << TORCH_VERSION << "\nBLAS        "
             << blas() << ", the layers' products by " << products << "\nprocessor   "

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "accrue/batch/pad.h"
+#include "accrue/nn/plain.h"
 #include "accrue/plan/by_size.h"
 #include "accrue/train/planner.h"
 #include "tests/budget/workloads.h"
@@ -34,6 +35,7 @@ Workload masked(int64_t layers, const std::function<int64_t(int64_t)>& percent) 
 }
 
 TEST(CountedTokens, TheLastBlockKeepsLittleOfTheOthers) {
+  const nn::PlainScope fast(false);
   const Workload work = masked(2, [](int64_t) { return 10; });
   Trained trained(work);
   SplitStep step(work.model, work.loss, trained.updater, {.micro_batch = 48});

@@ -10,6 +10,7 @@
 
 #include "accrue/checkpoint/state_json.h"
 #include "accrue/data/tensor_file.h"
+#include "accrue/nn/plain.h"
 #include "tests/checkpoint/folders.h"
 #include "tests/checkpoint/trained.h"
 #include "tests/support/errors.h"
@@ -273,6 +274,7 @@ TEST(Checkpoint, AnotherLibTorchIsAWarning) {
 }
 
 TEST(Checkpoint, OtherProductsAndKernelsAreWarnings) {
+  const nn::PlainScope fast(false);
   const fs::path out = test::fresh_folder();
   test::Trained trained;
   const fs::path checkpoint = save_checkpoint(out, trained.state(), 1);
@@ -290,7 +292,7 @@ TEST(Checkpoint, OtherProductsAndKernelsAreWarnings) {
       ElementsAre("checkpoint " + other.string() + ": products of matrices were by an abacus and are by " +
                       versions["products"].get<std::string>() +
                       " now, so results may differ in their last bits from a run without a break; "
-                      "ACCRUE_PRODUCTS chooses",
+                      "ACCRUE_PRODUCTS, ACCRUE_KERNELS and ACCRUE_NN choose",
                   "checkpoint " + other.string() +
                       ": the layers' kernels were those for fingers and are "
                       "those for " +
