@@ -111,7 +111,9 @@ def main():
         return
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d-%H%M%S")
     report = HERE / f"results/parts-{stamp}.md"
-    report.write_text(f"# Parts, {stamp}, {machine.description.get('processor', '')}\n\n" + "\n".join(texts))
+    title = f"# Parts, {stamp}, {machine.report()['processor']}\n\n"
+    legend = "Minimum / median; in the second table ratios of medians; of minima.\n\n"
+    report.write_text(title + legend + "\n".join(texts))
     print(f"report: {report.relative_to(ROOT)}")
 
 

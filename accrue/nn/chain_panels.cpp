@@ -10,12 +10,21 @@
 #include "accrue/nn/products.h"
 #include "accrue/nn/rows.h"
 #include "accrue/nn/small_products.h"
+#include "accrue/update/kernels.h"
 
 namespace accrue::nn {
+namespace {
+
+/// With AVX-512 a chain's products by panels are hardly faster than a BLAS of its kind, and take more memory.
+bool chains_multiply_in_panels() {
+  return kernels_in_use() != "avx512" && multiplies_in_panels();
+}
+
+}  // namespace
 
 int64_t ChainStep::samples_at_once(const Model& model, const Loss& loss) {
   const std::optional<Chain> chain = chain_of(model);
-  if (!chain || known_of(loss) == nullptr || chain->layers.empty() || !multiplies_in_panels()) return 1;
+  if (!chain || known_of(loss) == nullptr || chain->layers.empty() || !chains_multiply_in_panels()) return 1;
   const at::Tensor& first = chain->layers.front().weight;
   if (!first.is_cpu() || (first.scalar_type() != at::kFloat && first.scalar_type() != at::kDouble)) return 1;
   const int64_t lanes = in_type_of(first, []<class Real>() { return layer_kernels<Real>().panels.lanes; });
@@ -28,7 +37,7 @@ int64_t ChainStep::samples_at_once(const Model& model, const Loss& loss) {
 bool ChainStep::in_panels(int64_t rows) const {
   const int64_t lanes =
       type_ == at::kDouble ? layer_kernels<double>().panels.lanes : layer_kernels<float>().panels.lanes;
-  return rows >= lanes && multiplies_in_panels() &&
+  return rows >= lanes && chains_multiply_in_panels() &&
          !std::all_of(layers_.begin(), layers_.end(),
                       [&](const Layer& layer) { return is_small(rows, layer); });
 }
