@@ -19,6 +19,7 @@
 #include "accrue/base/units.h"
 #include "accrue/config/words.h"
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/code.h"
 #include "accrue/memory/machine.h"
 #include "accrue/memory/resident.h"
 #include "accrue/nn/plain.h"
@@ -104,14 +105,19 @@ void keep_budget(const Session& session) {
 
 void check_resident(const Session& session) {
   if (!session.budget) return;
-  ::malloc_trim(0);
   memory::keep_within_budget();
-  memory::measure_outside();
-  const std::optional<int64_t> now = memory::resident_bytes();
-  if (now && *now > *session.budget) {
+  const std::optional<int64_t> most = memory::peak_resident_bytes();
+  if (most && *most > *session.budget) {
     fail(message::budget_below_process,
-         {{"budget", bytes_text(*session.budget)}, {"resident", bytes_text(*now)}});
+         {{"budget", bytes_text(*session.budget)}, {"resident", bytes_text(*most)}});
   }
+  measure_process();
+}
+
+void measure_process() {
+  ::malloc_trim(0);
+  memory::release_code();
+  memory::measure_outside();
 }
 
 void fail_out_of_memory(const std::string& what) {
@@ -145,6 +151,7 @@ PlannerOptions planner_options(const Session& session) {
   return {.micro_batch = run.plan.micro_batch,
           .budget = session.budget,
           .guard = session.budget ? std::max<int64_t>(guard_of(*session.budget), 1) : 0,
+          .bare = session.bare,
           .grouping = run.grouping,
           .recompute = run.recompute,
           .probe = {.reduction = session.reduction(),

@@ -15,11 +15,16 @@ namespace accrue::cli {
 /// ConfigError where the program's allocator is off.
 void find_budget(Session& session, const config::Run& run);
 
-/// Holds the process to the session's budget from here on. Throws BudgetError where it is larger already.
+/// Holds the process to the session's budget from here on. Throws BudgetError where it has been larger.
 void keep_budget(const Session& session);
 
-/// Throws BudgetError where what was read and built has left the process over its budget.
+/// Throws BudgetError where what was read and built has taken the process over its budget; measures the
+/// process otherwise.
 void check_resident(const Session& session);
+
+/// Gives back what only the start needed (heap and code), and measures what is left outside of tensors: the
+/// same state whichever way the program came to it.
+void measure_process();
 
 /// For memory that was refused beside the allocator's own word on it.
 [[noreturn]] void fail_out_of_memory(const std::string& what);

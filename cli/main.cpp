@@ -17,6 +17,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
+#include "accrue/memory/allocator.h"
 #include "cli/budget.h"
 #include "cli/commands.h"
 
@@ -105,8 +106,11 @@ int main(int argc, char** argv) {
   // A terminal or pipe that goes away must not end a run.
   std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
-  return guarded([&words] {
+  const int code = guarded([&words] {
     accrue::cli::install_allocator();
     return delivered(run(accrue::cli::parse(words)));
   });
+  // Leaving runs code of the libraries that was given back: it comes in the place of tensors.
+  accrue::memory::empty_cache();
+  return code;
 }

@@ -98,6 +98,7 @@ int plan(const Arguments& arguments) {
       {"rows", parsed(to_json(rows))},
       {"ledger", parsed(memory::to_json(ledger))},
       {"chosen", parsed(planner.to_json())},
+      {"is_kept_choice", planner.took_kept_choice()},
   };
   std::cout << report.dump(2) << '\n';
   return 0;

@@ -20,6 +20,7 @@
 #include "accrue/data/tensor_file.h"
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/refusal.h"
+#include "accrue/memory/resident.h"
 #include "accrue/microstep/batch_norm.h"
 #include "accrue/microstep/threads.h"
 #include "accrue/nn/products.h"
@@ -125,7 +126,8 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
   Session session;
   session.measures_anew = measures_anew;
   find_budget(session, run);
-  if (keeps_budget) keep_budget(session);
+  keeps_budget ? keep_budget(session) : measure_process();
+  session.bare = memory::peak_resident_bytes().value_or(0);
   session.data = load_data(run.data, learned_by(run.task), run.seed, transform_json);
   if (run.train.overfit > 0) keep_first(run, session.data);
   check_last_batch(loaded, session.data.train->size());
@@ -186,6 +188,7 @@ struct SayWhatWouldDo {
   [[noreturn]] void operator()() const {
     if (!session.budget) FailForBudget{}();
     const WithoutBudget scope;
+    measure_process();
     const auto [batch, largest] = at_start([this] {
       if (session.data.valid) evaluate_before(session);
       Batch first = gather_first(session);
@@ -207,12 +210,13 @@ Session build(config::Loaded loaded, const std::string& transform_json, bool mea
   use_threads(loaded.run.threads);
   nn::product_library();  // loads it before memory is measured; a wrong word in the environment stops here
   const config::Loaded asked = loaded;
+  std::optional<Session> session;
   std::exception_ptr over_budget;
   try {
     return at_start([&] {
-      Session session = build_all(std::move(loaded), transform_json, measures_anew, /*keeps_budget=*/true);
-      check_resident(session);
-      return session;
+      session = build_all(std::move(loaded), transform_json, measures_anew, /*keeps_budget=*/true);
+      check_resident(*session);
+      return *std::move(session);
     });
   } catch (const BudgetError&) {
     if (!asked.run.memory.is_set()) throw;
@@ -220,8 +224,8 @@ Session build(config::Loaded loaded, const std::string& transform_json, bool mea
   }
   const auto say_what_would_do = [&] {
     const WithoutBudget scope;
-    const Session session = build_all(asked, transform_json, measures_anew, /*keeps_budget=*/false);
-    SayWhatWouldDo{session}();
+    if (!session) session = build_all(asked, transform_json, measures_anew, /*keeps_budget=*/false);
+    SayWhatWouldDo{*session}();
   };
   try {
     at_start(say_what_would_do, [] {});
@@ -278,7 +282,11 @@ std::vector<std::string> header(const Session& session, const Batch& batch) {
   const Plan cut = session.planner->plan(batch);
   std::ostringstream line;
   line << "plan: batch " << batch.size() << " in " << groups_text(cut);
-  if (session.run().plan.micro_batch == 0) line << " (at most " << session.planner->limit_text() << ")";
+  if (session.run().plan.micro_batch == 0) {
+    line << " (at most " << session.planner->limit_text()
+         << (session.planner->took_kept_choice() ? ", kept from an earlier run: --fresh measures anew)"
+                                                 : ")");
+  }
   if (const int64_t again = session.planner->num_recomputed(); again > 0) {
     line << ", " << again << " of " << session.model.segments().size() << " parts recomputed";
   }

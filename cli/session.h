@@ -31,6 +31,7 @@ struct Session {
   int64_t total_updates = 0;
   std::optional<Sampler> start = {};              ///< the sampler before its first batch
   std::optional<int64_t> budget = {};             ///< bytes of the process
+  int64_t bare = 0;                               ///< bytes that the process had had before data were read
   std::string budget_origin = {};                 ///< "2.0 GiB", "80% of 16.0 GiB (cgroup v2 /a)"
   bool measures_anew = false;                     ///< kept choices of micro-batches are not taken
   std::vector<RunRecord::Refusal> refusals = {};  ///< the first ones of this session, for its record

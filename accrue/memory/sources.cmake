@@ -1,5 +1,6 @@
 accrue_sources(core memory
   arena.cpp
+  code.cpp
   ledger.cpp
   machine.cpp
   pool.cpp

@@ -10,18 +10,8 @@
 #include "accrue/nn/products.h"
 #include "accrue/nn/rows.h"
 #include "accrue/nn/small_products.h"
-#include "accrue/update/kernels.h"
 
 namespace accrue::nn {
-namespace {
-
-/// With AVX-512 a chain's products by panels are hardly faster than a BLAS of its kind, and take more memory.
-bool chains_multiply_in_panels() {
-  return kernels_in_use() != "avx512" && multiplies_in_panels();
-}
-
-}  // namespace
-
 int64_t ChainStep::samples_at_once(const Model& model, const Loss& loss) {
   const std::optional<Chain> chain = chain_of(model);
   if (!chain || known_of(loss) == nullptr || chain->layers.empty() || !chains_multiply_in_panels()) return 1;
@@ -29,7 +19,7 @@ int64_t ChainStep::samples_at_once(const Model& model, const Loss& loss) {
   if (!first.is_cpu() || (first.scalar_type() != at::kFloat && first.scalar_type() != at::kDouble)) return 1;
   const int64_t lanes = in_type_of(first, []<class Real>() { return layer_kernels<Real>().panels.lanes; });
   const bool small = std::all_of(chain->layers.begin(), chain->layers.end(), [&](const ChainLayer& layer) {
-    return ProductShape{lanes, layer.weight.size(1), layer.weight.size(0)}.multiplications() <= kSmallProduct;
+    return ProductShape{lanes, layer.weight.size(1), layer.weight.size(0)}.is_small();
   });
   return small ? 1 : lanes;
 }
@@ -37,9 +27,7 @@ int64_t ChainStep::samples_at_once(const Model& model, const Loss& loss) {
 bool ChainStep::in_panels(int64_t rows) const {
   const int64_t lanes =
       type_ == at::kDouble ? layer_kernels<double>().panels.lanes : layer_kernels<float>().panels.lanes;
-  return rows >= lanes && chains_multiply_in_panels() &&
-         !std::all_of(layers_.begin(), layers_.end(),
-                      [&](const Layer& layer) { return is_small(rows, layer); });
+  return rows >= lanes && chains_multiply_in_panels() && !all_small(rows);
 }
 
 template <class Real>

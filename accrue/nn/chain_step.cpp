@@ -130,7 +130,12 @@ bool ChainStep::target_fits(const Batch& batch) const {
 }
 
 bool ChainStep::is_small(int64_t rows, const Layer& layer) const noexcept {
-  return ProductShape{rows, layer.in, layer.out}.multiplications() <= kSmallProduct;
+  return ProductShape{rows, layer.in, layer.out}.is_small();
+}
+
+bool ChainStep::all_small(int64_t rows) const noexcept {
+  return std::all_of(layers_.begin(), layers_.end(),
+                     [&](const Layer& layer) { return is_small(rows, layer); });
 }
 
 void ChainStep::find_x(Inputs& inputs, const Batch& batch, int64_t start, int64_t length) const {
@@ -197,9 +202,7 @@ void ChainStep::make_room(ChainBuild& build) {
     memory_ = at::empty({build.elements}, type_);
   }
   if (!build.value_tensors.empty() || build.slots > 0) return;
-  const bool all_small = std::all_of(layers_.begin(), layers_.end(),
-                                     [&](const Layer& layer) { return is_small(build.rows, layer); });
-  if (all_small) return;
+  if (all_small(build.rows)) return;
   for (size_t l = 0; l < layers_.size(); ++l) {
     const int64_t width = layers_[l].out;
     build.value_tensors.push_back(

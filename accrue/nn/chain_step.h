@@ -104,6 +104,7 @@ class ChainStep {
   bool fields_fit(const Batch& batch) const;
   bool target_fits(const Batch& batch) const;
   bool is_small(int64_t rows, const Layer& layer) const noexcept;
+  bool all_small(int64_t rows) const noexcept;
   void find_x(Inputs& inputs, const Batch& batch, int64_t start, int64_t length) const;
   void find_targets(Inputs& inputs, const Batch& batch, int64_t start, int64_t length) const;
   const ChainBuild& build_for(int64_t rows);

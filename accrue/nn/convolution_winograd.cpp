@@ -98,7 +98,7 @@ bool fits_winograd(const Shape& shape, at::ScalarType type) {
   constexpr int64_t kLeastTiles = 24;  // fewer are not worth a kernel's points
   const int64_t directly = shape.samples * shape.pixels() * shape.taps();
   return tiles_of(shape) >= kLeastTiles && 4 * tiles_of(shape) * kWinogradPoints <= 3 * directly &&
-         multiplies_in_panels();
+         convolutions_multiply_in_panels();
 }
 
 at::Tensor convolve_by_winograd(const Shape& shape, const at::Tensor& x, const at::Tensor& weight,

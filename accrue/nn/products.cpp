@@ -144,11 +144,15 @@ int64_t threads_worth(int64_t multiplications, int64_t most) {
   return std::clamp<int64_t>(multiplications / kLeastPart, 1, threads);
 }
 
-bool multiplies_in_panels() {
+bool chains_multiply_in_panels() {
   const OpenBlas* const blas = library();  // first, since it checks what the environment asks for
-  if (kernels_in_use() == "avx512") return !leaves_products_to_torch() && !is_plain();
   static const bool fits = kernels_in_use() == "avx2" && !has_avx512();
   return fits && blas != nullptr;
+}
+
+bool convolutions_multiply_in_panels() {
+  if (chains_multiply_in_panels()) return true;
+  return kernels_in_use() == "avx512" && !leaves_products_to_torch() && !is_plain();
 }
 
 std::string product_library() {
@@ -157,7 +161,7 @@ std::string product_library() {
 }
 
 std::string products_in_use() {
-  return product_library() + (multiplies_in_panels() ? " and panels" : "");
+  return product_library() + (convolutions_multiply_in_panels() ? " and panels" : "");
 }
 
 ProductGrid product_grid(int64_t m, int64_t n, int64_t threads) {

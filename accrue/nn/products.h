@@ -21,12 +21,16 @@ void add_product(const at::Tensor& sum, const at::Tensor& a, const at::Tensor& b
 /// Whose products the layers take: an OpenBLAS by its name, or "LibTorch". Throws as openblas().
 std::string product_library();
 
-/// Whether chains of layers (panels.h) and convolutions (winograd.h) multiply by panels rather than by these:
-/// where the layers' kernels are those for AVX-512, unless ACCRUE_PRODUCTS is "torch", and where they are
-/// those for AVX2, products are OpenBLAS's and the processor has no AVX-512, for which OpenBLAS has kernels.
-bool multiplies_in_panels();
+/// Whether convolutions (winograd.h) multiply by panels rather than by these: where the layers' kernels are
+/// those for AVX-512, unless ACCRUE_PRODUCTS is "torch", and where they are those for AVX2, products are
+/// OpenBLAS's and the processor has no AVX-512, for which OpenBLAS has kernels.
+bool convolutions_multiply_in_panels();
+/// Whether chains of layers (panels.h) do: as convolutions with AVX2. With AVX-512 panels are hardly faster
+/// than a BLAS of its kind, and take more memory.
+bool chains_multiply_in_panels();
 
-/// Both in words, for what must not be mixed: `product_library()`, with " and panels".
+/// All in words, for what must not be mixed: `product_library()`, with " and panels" where convolutions take
+/// them.
 std::string products_in_use();
 
 /// Threads that so many multiplications are worth handing parts to: at least 1, at most `most` and those that

@@ -17,6 +17,7 @@ struct ProductShape {
   int64_t out = 0;
 
   int64_t multiplications() const noexcept { return rows * in * out; }
+  bool is_small() const noexcept { return multiplications() <= kSmallProduct; }
 };
 
 /// y = x weight^T + bias; x [rows, in], weight [out, in], bias [out] or null, y [rows, out]. Real is float or

@@ -9,6 +9,7 @@
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/arena.h"
 #include "accrue/memory/device.h"
+#include "accrue/memory/resident.h"
 #include "accrue/microstep/slice.h"
 #include "accrue/nn/chain_step.h"
 #include "accrue/plan/by_size.h"
@@ -22,7 +23,8 @@ Planner::Planner(const Model& model, const Loss& loss, Updater& updater, Planner
       loss_(loss),
       updater_(updater),
       options_(std::move(options)),
-      micro_batch_(options_.micro_batch) {
+      micro_batch_(options_.micro_batch),
+      reached_(memory::peak_resident_bytes().value_or(0)) {
   recomputed_.assign(model_.segments().size(), false);
   fill_models();
   if (options_.recompute == Recompute::always) set_recomputed(std::vector<bool>(recomputed_.size(), true));
@@ -68,6 +70,10 @@ int64_t Planner::Bytes::peak(const GroupSize& size) const {
   return outside + ends + std::llround((static_cast<double>(fixed + data) + memory.predict(size)) * spread);
 }
 
+int64_t Planner::Bytes::room(const GroupSize& size) const {
+  return *budget - (reserve_of(*budget) - reserve_used) - peak(size);
+}
+
 /// From two peaks: of what is held beyond what is live the first two chunks, one that small blocks lie in and
 /// one that large ones end in, count as `ends`, the rest in proportion. The most of each that any group had.
 void Planner::Bytes::note_held(int64_t live, int64_t held) {
@@ -102,7 +108,7 @@ std::optional<int64_t> Planner::usable_budget() const {
 bool Planner::fits(const GroupSize& size, const Bytes& bytes) const {
   if (refused_ && size.total >= *refused_) return false;
   if (!bytes.budget || !bytes.memory.is_fitted()) return true;
-  return bytes.peak(size) + reserve_of(*bytes.budget) <= *bytes.budget;
+  return bytes.room(size) >= 0;
 }
 
 bool Planner::fits(const GroupSize& size) const {

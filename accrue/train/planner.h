@@ -21,6 +21,7 @@ struct PlannerOptions {
   int64_t micro_batch = 0;             ///< samples of a group; 0: chosen by measurement
   std::optional<int64_t> budget = {};  ///< bytes of the process; empty: the allocator's (memory::budget)
   int64_t guard = 0;                   ///< bytes of the budget that the allocator does not give out
+  int64_t bare = 0;  ///< bytes that the process had had before it read data: no budget can be smaller
   Grouping grouping = Grouping::as_given;
   Recompute recompute = Recompute::automatic;
   ProbeOptions probe = {};
@@ -100,6 +101,8 @@ class Planner {
   /// The most that a group may hold (samples, or tokens); 0 where micro_batch was given or nothing was
   /// chosen.
   int64_t capacity() const noexcept { return capacity_; }
+  /// Whether `prepare` took what an earlier run had kept.
+  bool took_kept_choice() const noexcept { return took_kept_choice_; }
   Layout layout() const;
   /// Whether a group of this size stays within the budget, as far as is known.
   bool fits(const GroupSize& size) const;
@@ -134,7 +137,10 @@ class Planner {
     double spread = 1;                    // bytes held for a byte live, beyond `ends`
     int64_t ends = 0;                     // of chunks that are taken in part: does not grow with the group
     std::optional<int64_t> budget = {};   // of the process
+    int64_t reserve_used = 0;             // by the chosen size, of `reserve_of` the budget
 
+    /// What stays free of the budget beside a group of this size; below 0: it does not fit.
+    int64_t room(const GroupSize& size) const;
     int64_t peak(const GroupSize& size) const;
     void note_held(int64_t live, int64_t held);
     std::string to_json() const;
@@ -158,6 +164,7 @@ class Planner {
   static auto& fastest(Trials& trials);
   void repeat(const Batch& batch, Trial& trial, double until);
   void repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, double until);
+  const Trial* fastest_that_stays(const std::vector<Trial>& trials) const;
   void choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time);
   void recompute_what_is_needed(const Batch& batch, const Rows& rows);
   void set_recomputed(const std::vector<bool>& which);
@@ -173,6 +180,7 @@ class Planner {
   Updater& updater_;
   PlannerOptions options_;
   bool prepared_ = false;
+  bool took_kept_choice_ = false;
   int64_t micro_batch_ = 0;        // samples of a group, or 0
   int64_t capacity_ = 0;           // the most a group may hold; 0: no limit
   std::optional<double> refused_;  // the smallest size that was refused
@@ -183,7 +191,7 @@ class Planner {
   CostModel chosen_seconds_{/*keep_smallest=*/true};  // when the choice was made
   std::deque<double> slowness_;                       // seconds / foretold of the latest micro-steps
   int64_t num_refusals_ = 0;
-  int64_t reached_ = 0;                 // resident size that the process has had when it was prepared
+  int64_t reached_ = 0;  // resident size that the process has had when this was made or prepared
   MicroStepEvent::Cost heaviest_ = {};  // the micro-step so far that took the most bytes, in this process
   std::vector<Candidate> candidates_;
 };

@@ -38,13 +38,16 @@ std::optional<int64_t> Planner::peak_without_budget(const Batch& batch, const Ro
   return probe ? std::optional(bytes_.peak(probe->size)) : std::nullopt;
 }
 
-/// The smallest budget that holds this peak, in whole MiB, for a user to write down.
+/// The smallest budget that holds this peak, and what data and model took before it, in whole MiB, for a user
+/// to write down.
 int64_t Planner::budget_that_holds(int64_t peak) const {
   constexpr int64_t kMebi = int64_t{1} << 20;
   constexpr int64_t kBetweenRuns = 2 * kMebi;  // by which a process's own size differs from run to run
-  const int64_t usable = usable_for(peak + kBetweenRuns);
+  const int64_t built = reached_ > options_.bare ? reached_ : 0;
+  const int64_t usable = std::max(usable_for(peak), built) + kBetweenRuns;
   const bool guarded = !options_.budget || options_.guard > 0;
-  return ((guarded ? budget_for(usable) : usable) + kMebi - 1) / kMebi * kMebi;
+  const int64_t least = std::max(guarded ? budget_for(usable) : usable, options_.bare + kBetweenRuns);
+  return (least + kMebi - 1) / kMebi * kMebi;
 }
 
 void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_t> as_it_is) {

@@ -57,6 +57,11 @@ std::vector<int64_t> run_of(const std::vector<int64_t>& order, size_t first,
   return rows;
 }
 
+/// What a chosen size may use of the reserve.
+int64_t spare_reserve(int64_t budget) {
+  return reserve_of(budget) / 2;
+}
+
 }  // namespace
 
 /// A size under trial.
@@ -83,9 +88,10 @@ bool Planner::is_ragged(const Batch& batch) const {
 
 void Planner::prepare(const Batch& batch, const std::optional<Batch>& largest) {
   note_static();
+  took_kept_choice_ = micro_batch_ == 0 && take_kept_choice(batch);
   if (micro_batch_ > 0) {
     prepare_given(batch);
-  } else if (!take_kept_choice(batch)) {
+  } else if (!took_kept_choice_) {
     prepare_measured(batch, largest);
     keep_choice();
   }
@@ -166,9 +172,8 @@ void Planner::recompute_what_is_needed(const Batch& batch, const Rows& rows) {
     kept += segment.kept_bytes;
     largest = std::max(largest, segment.kept_bytes);
   }
-  if (!usable_budget()) return;
-  const GroupSize size = size_of(rows, batch.sizes(), layout());
-  const int64_t room = *usable_budget() - reserve_of(*usable_budget()) - bytes_.peak(size);
+  if (!bytes_.budget) return;
+  const int64_t room = bytes_.room(size_of(rows, batch.sizes(), layout()));
   const std::vector<bool> all = recomputed_;
   set_recomputed(choose_segments(costs, kept - largest - std::max<int64_t>(room, 0)));
   const std::optional<Probe> probe = try_rows(batch, rows, true);
@@ -265,11 +270,26 @@ void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, do
   }
 }
 
-void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time) {
-  const Trial* chosen = nullptr;
-  const double best = trials.empty() ? 0 : fastest(trials).rate();
+/// The smallest of those that are as fast as the fastest within noise; null where none was tried. What the
+/// tried sizes left in the process (scratch) may keep all of them from fitting beside the reserve, which is
+/// for such movements: half of it may be used for what has run within the budget.
+const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& trials) const {
+  const auto stays = [&](const Trial& trial) {
+    return !bytes_.budget || bytes_.room(trial.size) + spare_reserve(*bytes_.budget) >= 0;
+  };
+  double best = std::numeric_limits<double>::infinity();
   for (const Trial& trial : trials) {
-    if (chosen == nullptr && trial.rate() <= kNoise * best) chosen = &trial;
+    if (stays(trial)) best = std::min(best, trial.rate());
+  }
+  for (const Trial& trial : trials) {
+    if (stays(trial) && trial.rate() <= kNoise * best) return &trial;
+  }
+  return trials.empty() ? nullptr : &trials.front();
+}
+
+void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time) {
+  const Trial* const chosen = fastest_that_stays(trials);
+  for (const Trial& trial : trials) {
     candidates_.push_back({trial.capacity, static_cast<int64_t>(trial.rows.size()), trial.peak,
                            memory::is_installed(), true, trial.rate() * whole.total});
   }
@@ -277,6 +297,9 @@ void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, b
             [](const Candidate& a, const Candidate& b) { return a.capacity < b.capacity; });
   if (chosen == nullptr) return;
   capacity_ = chosen->capacity;
+  if (bytes_.budget) {
+    bytes_.reserve_used = std::clamp<int64_t>(-bytes_.room(chosen->size), 0, spare_reserve(*bytes_.budget));
+  }
   // Where larger was faster up to the end of the time, what comes next is not timed but most likely faster
   // too.
   for (int doubling = 0; out_of_time && chosen == &trials.back() && doubling < kUntimedDoublings;

@@ -57,7 +57,8 @@ std::string Planner::Bytes::to_json() const {
               {"budget", budget ? Json(*budget) : Json()},
               {"outside", outside},
               {"spread", spread},
-              {"ends", ends}}
+              {"ends", ends},
+              {"reserve_used", reserve_used}}
       .dump();
 }
 
@@ -70,7 +71,8 @@ Planner::Bytes Planner::Bytes::from_json(const std::string& text) {
           .outside = json.at("outside"),
           .spread = json.at("spread"),
           .ends = json.value("ends", int64_t{0}),
-          .budget = json.at("budget").is_null() ? std::nullopt : std::optional<int64_t>(json.at("budget"))};
+          .budget = json.at("budget").is_null() ? std::nullopt : std::optional<int64_t>(json.at("budget")),
+          .reserve_used = json.value("reserve_used", int64_t{0})};
 }
 
 std::string Planner::to_json() const {

@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "accrue/base/error.h"
@@ -288,6 +291,51 @@ TEST(Planner, HalvesTheMicroBatchWhereTheRoomIsHalved) {
     capacities.push_back(fitting);
   }
   EXPECT_EQ(capacities[0], 2 * capacities[1]);
+}
+
+/// Memory beside the allocator's, as a product's scratch that stays in the process.
+class Scratch {
+ public:
+  Scratch() { std::memset(start_, 1, kBytes); }
+  ~Scratch() { ::munmap(start_, kBytes); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+ private:
+  static constexpr size_t kBytes = size_t{3} << 20;
+  void* start_ = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
+TEST(Planner, PlansBySizesThatItChoseWhereTryingThemTookOfTheRoom) {
+  const Workload work = test::mlp_workload(1024, 256);
+  int left_behind = 0;
+  for (int64_t room = int64_t{4} << 20; room < int64_t{11} << 20; room += 1 << 19) {
+    std::optional<Scratch> scratch;
+    Loss loss = work.loss;
+    loss.known.reset();
+    loss.terms = [&](const Outputs& outputs, const MicroBatch& micro) {
+      if (micro.size() == 64 && !scratch) {
+        scratch.emplace();
+        ++left_behind;
+      }
+      return work.loss.terms(outputs, micro);
+    };
+    Trained trained(work);
+    const int64_t budget = budget_with(room);
+    const Limited limited(budget);
+    PlannerOptions options = by_measurement();
+    options.budget = budget;
+    options.seconds = 0.3;
+    Planner planner(work.model, loss, trained.updater, options);
+    try {
+      planner.prepare(work.batch);
+    } catch (const BudgetError&) {
+      continue;
+    }
+    EXPECT_EQ(planner.plan(work.batch).micro_batch(), planner.capacity())
+        << "with room for " << room << " bytes";
+  }
+  EXPECT_GT(left_behind, 0);
 }
 
 TEST(Planner, RecomputesWhatASampleNeedsAndSaysWhatElseWouldDo) {

@@ -1,5 +1,6 @@
 accrue_test(memory
   arena_test.cpp
+  code_test.cpp
   ledger_test.cpp
   machine_test.cpp
   pool_test.cpp

@@ -58,7 +58,7 @@ ConvolutionShape shape_of(const Convolution& c) {
 }
 
 TEST(FastConvolution, MultipliesLessWhereThatFits) {
-  if (!multiplies_in_panels()) GTEST_SKIP() << "not on this processor";
+  if (!convolutions_multiply_in_panels()) GTEST_SKIP() << "not on this processor";
   int64_t count = 0;
   for (const Convolution& c : kConvolutions) count += fits_winograd(shape_of(c), at::kFloat) ? 1 : 0;
   EXPECT_EQ(count, 4);
@@ -93,7 +93,7 @@ struct Winograd : testing::Test {
   const PlainScope fast{false};
 
   void SetUp() override {
-    if (!multiplies_in_panels()) GTEST_SKIP() << "not on this processor";
+    if (!convolutions_multiply_in_panels()) GTEST_SKIP() << "not on this processor";
     ASSERT_TRUE(fits_winograd(shape_of(shape), at::kFloat));
   }
 };

@@ -113,12 +113,15 @@ TEST(ProductGrid, UsesAllThreadsAndReadsTheLeast) {
 TEST(Products, PanelsOnlyInTheirPlace) {
   const bool have_openblas = product_library() != "LibTorch";
   if (kernels_in_use() == "avx512") {
-    EXPECT_EQ(multiplies_in_panels(), !leaves_products_to_torch() && !is_plain());
+    EXPECT_EQ(convolutions_multiply_in_panels(), !leaves_products_to_torch() && !is_plain());
+    EXPECT_FALSE(chains_multiply_in_panels());
   } else {
-    EXPECT_FALSE(multiplies_in_panels() && (kernels_in_use() == "baseline" || !have_openblas));
+    EXPECT_EQ(convolutions_multiply_in_panels(), chains_multiply_in_panels());
+    EXPECT_FALSE(chains_multiply_in_panels() && (kernels_in_use() == "baseline" || !have_openblas));
   }
   const PlainScope plain;
-  EXPECT_FALSE(multiplies_in_panels());
+  EXPECT_FALSE(convolutions_multiply_in_panels());
+  EXPECT_FALSE(chains_multiply_in_panels());
 }
 
 }  // namespace
