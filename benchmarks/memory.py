@@ -89,7 +89,7 @@ def run(command, folder):
 
 def smallest_budget(program, workload, folder):
     """What the program itself says is the least: it is asked with a budget that cannot do."""
-    budget = 1 << 27
+    budget = 1 << 25
     command = [program, "plan", *words_of(workload, folder), *COMMON]
     for _ in range(12):
         code, _, err, _ = run([*command, "--set", f"batch.memory={budget}"], folder)

@@ -51,7 +51,11 @@ std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double 
   }
   plans.emplace_back("chosen", planner.plan(batch));
   std::vector<std::optional<int64_t>> foretold_peaks;
-  for (const auto& [name, plan] : plans) foretold_peaks.push_back(planner.predict(plan, batch).peak_bytes);
+  const auto peak_of = [&](const Prediction& prediction) {
+    return prediction.peak_bytes ? std::optional(std::max(*prediction.peak_bytes, planner.start_bytes()))
+                                 : std::nullopt;
+  };
+  for (const auto& [name, plan] : plans) foretold_peaks.push_back(peak_of(planner.predict(plan, batch)));
   std::vector<PlanRow> rows;
   for (const auto& [name, plan] : plans) {
     const std::vector<GroupSize> groups = group_sizes(plan, sizes, planner.layout());
@@ -75,7 +79,7 @@ std::vector<PlanRow> compare_plans(Planner& planner, const Batch& batch, double 
     row.gradients = ledger.gradients + ledger.caller_gradients.value_or(0);
     row.parameters_and_state = ledger.long_lived() - row.gradients;
     const Prediction prediction = planner.predict(plan, batch);
-    row.peak = prediction.peak_bytes;
+    row.peak = peak_of(prediction);
     row.seconds = prediction.seconds;
     row.foretold = foretold_peaks[rows.size()];
     rows.push_back(std::move(row));

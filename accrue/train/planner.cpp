@@ -24,7 +24,7 @@ Planner::Planner(const Model& model, const Loss& loss, Updater& updater, Planner
       updater_(updater),
       options_(std::move(options)),
       micro_batch_(options_.micro_batch),
-      reached_(memory::peak_resident_bytes().value_or(0)) {
+      start_(options_.bare > 0 ? memory::peak_resident_bytes().value_or(0) : 0) {
   recomputed_.assign(model_.segments().size(), false);
   fill_models();
   if (options_.recompute == Recompute::always) set_recomputed(std::vector<bool>(recomputed_.size(), true));

@@ -21,7 +21,7 @@ struct PlannerOptions {
   int64_t micro_batch = 0;             ///< samples of a group; 0: chosen by measurement
   std::optional<int64_t> budget = {};  ///< bytes of the process; empty: the allocator's (memory::budget)
   int64_t guard = 0;                   ///< bytes of the budget that the allocator does not give out
-  int64_t bare = 0;  ///< bytes that the process had had before it read data: no budget can be smaller
+  int64_t bare = 0;  ///< bytes that the process had had before it read data, where that is part of the run
   Grouping grouping = Grouping::as_given;
   Recompute recompute = Recompute::automatic;
   ProbeOptions probe = {};
@@ -101,6 +101,9 @@ class Planner {
   /// The most that a group may hold (samples, or tokens); 0 where micro_batch was given or nothing was
   /// chosen.
   int64_t capacity() const noexcept { return capacity_; }
+  /// Resident size that the process had had when this was made, which no plan's peak is below; 0 where
+  /// PlannerOptions::bare was not given.
+  int64_t start_bytes() const noexcept { return start_; }
   /// Whether `prepare` took what an earlier run had kept.
   bool took_kept_choice() const noexcept { return took_kept_choice_; }
   Layout layout() const;
@@ -191,7 +194,8 @@ class Planner {
   CostModel chosen_seconds_{/*keep_smallest=*/true};  // when the choice was made
   std::deque<double> slowness_;                       // seconds / foretold of the latest micro-steps
   int64_t num_refusals_ = 0;
-  int64_t reached_ = 0;  // resident size that the process has had when this was made or prepared
+  int64_t start_ = 0;                   // resident size that the process had had when this was made
+  int64_t reached_ = 0;                 // and when it was prepared
   MicroStepEvent::Cost heaviest_ = {};  // the micro-step so far that took the most bytes, in this process
   std::vector<Candidate> candidates_;
 };

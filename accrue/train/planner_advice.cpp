@@ -43,9 +43,10 @@ std::optional<int64_t> Planner::peak_without_budget(const Batch& batch, const Ro
 int64_t Planner::budget_that_holds(int64_t peak) const {
   constexpr int64_t kMebi = int64_t{1} << 20;
   constexpr int64_t kBetweenRuns = 2 * kMebi;  // by which a process's own size differs from run to run
-  const int64_t built = reached_ > options_.bare ? reached_ : 0;
+  const int64_t built = start_ > options_.bare ? start_ : 0;
   const int64_t usable = std::max(usable_for(peak), built) + kBetweenRuns;
   const bool guarded = !options_.budget || options_.guard > 0;
+  // What the process had had before it read data was not held to any budget.
   const int64_t least = std::max(guarded ? budget_for(usable) : usable, options_.bare + kBetweenRuns);
   return (least + kMebi - 1) / kMebi * kMebi;
 }
