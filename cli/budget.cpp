@@ -105,6 +105,7 @@ void keep_budget(const Session& session) {
 
 void check_resident(const Session& session) {
   if (!session.budget) return;
+  ::malloc_trim(0);
   memory::keep_within_budget();
   const std::optional<int64_t> most = memory::peak_resident_bytes();
   if (most && *most > *session.budget) {
@@ -112,6 +113,11 @@ void check_resident(const Session& session) {
          {{"budget", bytes_text(*session.budget)}, {"resident", bytes_text(*most)}});
   }
   measure_process();
+}
+
+int64_t bare_process() {
+  static const int64_t bare = memory::peak_resident_bytes().value_or(0);
+  return bare;
 }
 
 void measure_process() {

@@ -22,6 +22,9 @@ void keep_budget(const Session& session);
 /// process otherwise.
 void check_resident(const Session& session);
 
+/// The process's peak in bytes when this was first asked: before data are read, in whichever attempt.
+int64_t bare_process();
+
 /// Gives back what only the start needed (heap and code), and measures what is left outside of tensors: the
 /// same state whichever way the program came to it.
 void measure_process();

@@ -19,8 +19,8 @@
 #include "accrue/data/subset_data.h"
 #include "accrue/data/tensor_file.h"
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/code.h"
 #include "accrue/memory/refusal.h"
-#include "accrue/memory/resident.h"
 #include "accrue/microstep/batch_norm.h"
 #include "accrue/microstep/threads.h"
 #include "accrue/nn/products.h"
@@ -127,7 +127,7 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
   session.measures_anew = measures_anew;
   find_budget(session, run);
   keeps_budget ? keep_budget(session) : measure_process();
-  session.bare = memory::peak_resident_bytes().value_or(0);
+  session.bare = bare_process();
   session.data = load_data(run.data, learned_by(run.task), run.seed, transform_json);
   if (run.train.overfit > 0) keep_first(run, session.data);
   check_last_batch(loaded, session.data.train->size());
@@ -166,19 +166,35 @@ std::optional<Batch> largest_sample(const Session& session, const Batch& batch) 
   return Batch(session.data.train->gather({&*largest, 1}), {*largest});
 }
 
-/// What an evaluation takes has been reached then when the process is measured: its code, and where its
-/// groups have a size of their own the largest of them. What is too large even for one sample is the
-/// planner's to say.
-void evaluate_before(const Session& session) {
-  EvalOptions options = session.eval_options();
-  if (session.run().eval.batch_size == 0) options.batch_size = 1;
+/// Evaluates as a run does, beside no kept blocks. What is refused even to one sample is passed over.
+void try_to_evaluate(const Session& session, const EvalOptions& options) {
   const int64_t refusals_before = memory::statistics().num_refusals;
+  memory::empty_cache();
   try {
     evaluate_largest_group(session, options);
   } catch (...) {
     if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
   }
   memory::empty_cache();
+  // What a refusal runs is no part of what comes next.
+  if (memory::statistics().num_refusals > refusals_before) memory::release_code();
+}
+
+/// What an evaluation takes has been reached then when the process is measured: its code, and where its
+/// groups have a size of their own the largest of them. What is too large even for one sample is the
+/// planner's to say.
+void evaluate_before(const Session& session) {
+  EvalOptions options = session.eval_options();
+  if (session.run().eval.batch_size == 0) options.batch_size = 1;
+  try_to_evaluate(session, options);
+}
+
+/// What an evaluation takes beside the scratch of the micro-steps that were tried, and where its size follows
+/// the micro-batch: reached then before the run is foretold.
+void evaluate_after(Session& session) {
+  if (!session.data.valid) return;
+  try_to_evaluate(session, session.eval_options());
+  session.planner->note_reached();
 }
 
 /// Looks at what the run would take without its budget, and says it.
@@ -247,6 +263,7 @@ void prepare(Session& session, const Batch& batch, const std::string& plan_json)
              SayWhatWouldDo{session});
   }
   session.evaluation_batch = session.planner->evaluation_batch(batch);
+  if (measures) evaluate_after(session);
 }
 
 void evaluate_largest_group(const Session& session, const EvalOptions& options) {

@@ -66,9 +66,9 @@ void reset_peaks() noexcept;
 /// Reads the resident size and takes what is outside from it alone, forgetting larger values of before.
 void measure_outside() noexcept;
 /// Reads the resident size; where it is over the budget, or would be once all that is held is touched, gives
-/// back what `PressureHook`s can spare, then code (`release_code`), then as many kept blocks as it takes. For
-/// a loop to call between micro-steps, since files that are read grow the process too. Returns the resident
-/// size, 0 where the system does not tell.
+/// back what `PressureHook`s can spare and then as many kept blocks as it takes. For a loop to call between
+/// micro-steps, since files that are read grow the process too. Returns the resident size, 0 where the system
+/// does not tell.
 int64_t keep_within_budget() noexcept;
 /// Peaks of a stretch of work, beside those of `statistics`: of all threads, since `start_lap`. There is one
 /// lap at a time in a process; SplitStep starts one a micro-step.

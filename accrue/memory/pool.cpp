@@ -30,7 +30,6 @@ void raise_to(std::atomic<int64_t>& largest, int64_t value) noexcept {
 
 Pool::Pool(const PoolOptions& options)
     : resident_(options.resident),
-      release_code_(options.release_code),
       arena_(options.arena),
       budget_(options.budget),
       tensor_budget_(options.tensor_budget) {}
@@ -248,9 +247,6 @@ int64_t Pool::keep_within_budget() noexcept {
   lock.unlock();  // first the hooks: what they drop costs the least to have again
   relieve_pressure();
   lock.lock();
-  resident = look();
-  if (!is_over(resident)) return resident;
-  release_code_();  // the system has it in its own cache of files
   resident = look();
   if (!is_over(resident)) return resident;
   trim(std::max(resident, arena_.held() + outside()) - *budget_);

@@ -10,7 +10,6 @@
 
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/arena.h"
-#include "accrue/memory/code.h"
 #include "accrue/memory/resident.h"
 #include "accrue/memory/slabs.h"
 
@@ -21,7 +20,6 @@ struct PoolOptions {
   std::optional<int64_t> tensor_budget = {};  ///< as in AllocatorOptions
   ArenaOptions arena = {};
   Resident (*resident)() noexcept = read_resident;
-  int64_t (*release_code)() noexcept = memory::release_code;
 };
 
 /// Memory within budgets, counted. Safe for threads.
@@ -78,7 +76,6 @@ class Pool {
   void note_refusal(int64_t bytes, Phase phase, bool injected) noexcept;
 
   Resident (*resident_)() noexcept;
-  int64_t (*release_code_)() noexcept;
   mutable std::mutex mutex_;
   Arena arena_;
   Slabs slabs_;

@@ -14,6 +14,9 @@ int64_t guard_of(int64_t budget);
 /// measurements: stacks, small blocks, the library's own objects. 1 %, at least 4 MiB.
 int64_t reserve_of(int64_t usable);
 
+/// Of that reserve, what a size that was chosen may use: half.
+int64_t spare_reserve_of(int64_t usable);
+
 /// The smallest number of bytes to give out that holds a peak of so many bytes beside its reserve.
 int64_t usable_for(int64_t peak);
 

@@ -71,7 +71,8 @@ int64_t Planner::Bytes::peak(const GroupSize& size) const {
 }
 
 int64_t Planner::Bytes::room(const GroupSize& size) const {
-  return *budget - (reserve_of(*budget) - reserve_used) - peak(size);
+  const int64_t used = std::clamp<int64_t>(reserve_used, 0, spare_reserve_of(*budget));
+  return *budget - (reserve_of(*budget) - used) - peak(size);
 }
 
 /// From two peaks: of what is held beyond what is live the first two chunks, one that small blocks lie in and

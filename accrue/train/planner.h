@@ -21,7 +21,9 @@ struct PlannerOptions {
   int64_t micro_batch = 0;             ///< samples of a group; 0: chosen by measurement
   std::optional<int64_t> budget = {};  ///< bytes of the process; empty: the allocator's (memory::budget)
   int64_t guard = 0;                   ///< bytes of the budget that the allocator does not give out
-  int64_t bare = 0;  ///< bytes that the process had had before it read data, where that is part of the run
+  /// Bytes that the process had had before it read data, set by a program whose own start counts against its
+  /// budget; 0: what was there before the planner is no part of what it foretells.
+  int64_t bare = 0;
   Grouping grouping = Grouping::as_given;
   Recompute recompute = Recompute::automatic;
   ProbeOptions probe = {};
@@ -104,6 +106,9 @@ class Planner {
   /// Resident size that the process had had when this was made, which no plan's peak is below; 0 where
   /// PlannerOptions::bare was not given.
   int64_t start_bytes() const noexcept { return start_; }
+  /// What the process has reached by now counts as reached before the run: for work that the run will do
+  /// again, such as an evaluation.
+  void note_reached();
   /// Whether `prepare` took what an earlier run had kept.
   bool took_kept_choice() const noexcept { return took_kept_choice_; }
   Layout layout() const;
@@ -142,7 +147,8 @@ class Planner {
     std::optional<int64_t> budget = {};   // of the process
     int64_t reserve_used = 0;             // by the chosen size, of `reserve_of` the budget
 
-    /// What stays free of the budget beside a group of this size; below 0: it does not fit.
+    /// What stays free of the budget, which must be known, beside a group of this size; below 0: it does not
+    /// fit.
     int64_t room(const GroupSize& size) const;
     int64_t peak(const GroupSize& size) const;
     void note_held(int64_t live, int64_t held);
@@ -173,7 +179,9 @@ class Planner {
   void set_recomputed(const std::vector<bool>& which);
   void fill_models();
   std::optional<int64_t> peak_without_budget(const Batch& batch, const Rows& rows, bool recomputed);
+  bool is_guarded() const { return !options_.budget || options_.guard > 0; }
   int64_t budget_that_holds(int64_t peak) const;
+  int64_t budget_to_name(int64_t peak) const;
   [[noreturn]] void give_up(const Batch& batch, const Rows& rows, std::optional<int64_t> as_it_is = {});
   bool take_kept_choice(const Batch& batch);
   void keep_choice() const;

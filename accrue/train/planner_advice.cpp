@@ -28,6 +28,12 @@ int64_t wide_bytes(const Model& model) {
   return wide;
 }
 
+constexpr int64_t kMebi = int64_t{1} << 20;
+// By which a process's own size differs from run to run.
+constexpr int64_t kBetweenRuns = 3 * kMebi;
+// Code that a refusal runs (what unwinds the libraries' frames): a run meets one before it recomputes.
+constexpr int64_t kRefusalCode = 5 * kMebi;
+
 }  // namespace
 
 /// The process's peak with one group of these rows; empty where even the machine refuses.
@@ -38,16 +44,20 @@ std::optional<int64_t> Planner::peak_without_budget(const Batch& batch, const Ro
   return probe ? std::optional(bytes_.peak(probe->size)) : std::nullopt;
 }
 
-/// The smallest budget that holds this peak, and what data and model took before it, in whole MiB, for a user
-/// to write down.
+/// The smallest budget that holds this peak, in bytes.
 int64_t Planner::budget_that_holds(int64_t peak) const {
-  constexpr int64_t kMebi = int64_t{1} << 20;
-  constexpr int64_t kBetweenRuns = 2 * kMebi;  // by which a process's own size differs from run to run
-  const int64_t built = start_ > options_.bare ? start_ : 0;
-  const int64_t usable = std::max(usable_for(peak), built) + kBetweenRuns;
-  const bool guarded = !options_.budget || options_.guard > 0;
+  const int64_t usable = usable_for(peak + kBetweenRuns);
+  return is_guarded() ? budget_for(usable) : usable;
+}
+
+/// The smallest budget that holds this peak and what came before it, in whole MiB, for a user to write down.
+int64_t Planner::budget_to_name(int64_t peak) const {
   // What the process had had before it read data was not held to any budget.
-  const int64_t least = std::max(guarded ? budget_for(usable) : usable, options_.bare + kBetweenRuns);
+  int64_t least = std::max(budget_that_holds(peak), options_.bare + kBetweenRuns);
+  if (start_ > options_.bare) {
+    const int64_t built = start_ + kBetweenRuns;
+    least = std::max(least, is_guarded() ? budget_for(built) : built);
+  }
   return (least + kMebi - 1) / kMebi * kMebi;
 }
 
@@ -66,6 +76,7 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
       can_recompute && rows.size() > 1 ? peak_without_budget(batch, rows, true) : one_again;
 
   std::optional<int64_t> needed = may_recompute ? asked_again : asked;
+  if (needed && memory::statistics().num_refusals == 0 && needed != asked) *needed += kRefusalCode;
   if (needed && asked) needed = std::min(*needed, *asked);
 
   std::string remedies;
@@ -101,7 +112,7 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
                                    {"samples", rows.size()},
                                    {"outside", bytes(bytes_.outside)},
                                    {"long_lived", bytes(ledger.long_lived())},
-                                   {"needed", bytes(budget_that_holds(*needed))},
+                                   {"needed", bytes(budget_to_name(*needed))},
                                    {"remedies", remedies}});
 }
 

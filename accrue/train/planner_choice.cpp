@@ -57,11 +57,6 @@ std::vector<int64_t> run_of(const std::vector<int64_t>& order, size_t first,
   return rows;
 }
 
-/// What a chosen size may use of the reserve.
-int64_t spare_reserve(int64_t budget) {
-  return reserve_of(budget) / 2;
-}
-
 }  // namespace
 
 /// A size under trial.
@@ -100,8 +95,12 @@ void Planner::prepare(const Batch& batch, const std::optional<Batch>& largest) {
   if (model_.recompute) model_.recompute(recomputed_);  // what was noted of the parts was of sizes on trial
   decided_ = bytes_;
   if (micro_batch_ == 0) chosen_seconds_ = seconds_;  // of a given size nothing was timed with care
-  reached_ = memory::peak_resident_bytes().value_or(0);
+  note_reached();
   prepared_ = true;
+}
+
+void Planner::note_reached() {
+  reached_ = memory::peak_resident_bytes().value_or(0);
 }
 
 Planner::Rows Planner::rows_of_largest_group(const Batch& batch) const {
@@ -125,6 +124,7 @@ void Planner::prepare_given(const Batch& batch) {
 }
 
 void Planner::prepare_measured(const Batch& batch, const std::optional<Batch>& largest) {
+  bytes_.reserve_used = 0;
   const std::vector<int64_t> sizes = batch.sizes();
   const std::vector<int64_t> order = largest_first(sizes);
   largest ? try_largest(*largest, {0}) : try_largest(batch, {order.front()});
@@ -270,12 +270,12 @@ void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, do
   }
 }
 
-/// The smallest of those that are as fast as the fastest within noise; null where none was tried. What the
-/// tried sizes left in the process (scratch) may keep all of them from fitting beside the reserve, which is
-/// for such movements: half of it may be used for what has run within the budget.
+/// The smallest of those that are as fast as the fastest within noise; null where none was tried. Trying
+/// sizes leaves scratch in the process, so that what has run may not fit any more: half of the reserve is for
+/// that. Where it is not enough for any of them, the first.
 const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& trials) const {
   const auto stays = [&](const Trial& trial) {
-    return !bytes_.budget || bytes_.room(trial.size) + spare_reserve(*bytes_.budget) >= 0;
+    return !bytes_.budget || bytes_.room(trial.size) + spare_reserve_of(*bytes_.budget) >= 0;
   };
   double best = std::numeric_limits<double>::infinity();
   for (const Trial& trial : trials) {
@@ -298,7 +298,8 @@ void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, b
   if (chosen == nullptr) return;
   capacity_ = chosen->capacity;
   if (bytes_.budget) {
-    bytes_.reserve_used = std::clamp<int64_t>(-bytes_.room(chosen->size), 0, spare_reserve(*bytes_.budget));
+    bytes_.reserve_used =
+        std::clamp<int64_t>(-bytes_.room(chosen->size), 0, spare_reserve_of(*bytes_.budget));
   }
   // Where larger was faster up to the end of the time, what comes next is not timed but most likely faster
   // too.

@@ -129,7 +129,7 @@ void Planner::restore(const std::string& text) {
     micro_batch_ = micro_batch;
     capacity_ = capacity;
     refused_ = refused;
-    reached_ = memory::peak_resident_bytes().value_or(0);
+    note_reached();
     prepared_ = true;
     bytes_.budget = usable_budget();
   } catch (const nlohmann::json::exception& error) {

@@ -7,7 +7,6 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/train.h"
 #include "accrue/memory/allocator.h"
-#include "accrue/memory/code.h"
 #include "accrue/memory/device.h"
 #include "accrue/memory/refusal.h"
 #include "accrue/microstep/batch_norm.h"
@@ -84,7 +83,6 @@ UpdateResult SplitStep::run(const Batch& batch, const Plan& asked) {
     }
     if (chain_) chain_->release();
     give_back_memory(updater_.gradients());
-    if (memory::budget()) memory::release_code();
     ++attempts.retries;
     if (attempts.smaller > 0) limit_ = limit_ > 0 ? std::min(limit_, attempts.smaller) : attempts.smaller;
   }

@@ -309,6 +309,7 @@ class Scratch {
 TEST(Planner, PlansBySizesThatItChoseWhereTryingThemTookOfTheRoom) {
   const Workload work = test::mlp_workload(1024, 256);
   int left_behind = 0;
+  int larger_chosen = 0;
   for (int64_t room = int64_t{4} << 20; room < int64_t{11} << 20; room += 1 << 19) {
     std::optional<Scratch> scratch;
     Loss loss = work.loss;
@@ -332,10 +333,12 @@ TEST(Planner, PlansBySizesThatItChoseWhereTryingThemTookOfTheRoom) {
     } catch (const BudgetError&) {
       continue;
     }
+    larger_chosen += scratch && planner.capacity() > 1 ? 1 : 0;
     EXPECT_EQ(planner.plan(work.batch).micro_batch(), planner.capacity())
         << "with room for " << room << " bytes";
   }
   EXPECT_GT(left_behind, 0);
+  EXPECT_GT(larger_chosen, 0);
 }
 
 TEST(Planner, RecomputesWhatASampleNeedsAndSaysWhatElseWouldDo) {
