@@ -31,6 +31,7 @@ std::optional<Entry> begun(const std::string& line) {
   unsigned long end = 0;
   unsigned long inode = 0;
   char rights[5] = {};
+  // NOLINTNEXTLINE(cert-err34-c): the system's own numbers
   if (std::sscanf(line.c_str(), "%lx-%lx %4s %*s %*s %lu", &start, &end, rights, &inode) != 4) return {};
   return Entry{.start = start, .end = end, .is_code = inode != 0 && std::string_view(rights) == "r-xp"};
 }
@@ -60,6 +61,7 @@ int release_of(dl_phdr_info* object, size_t, void* data) noexcept try {
     const uintptr_t end = start + segment.p_memsz;
     for (const CleanCode& code : *sweep.found) {
       if (code.end <= start || code.start >= end) continue;
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): an address out of a text
       if (::madvise(reinterpret_cast<void*>(code.start), code.end - code.start, MADV_DONTNEED) == 0)
         sweep.released += code.resident;
     }
