@@ -12,6 +12,7 @@
 #include "accrue/nn/small_products.h"
 
 namespace accrue::nn {
+
 int64_t ChainStep::samples_at_once(const Model& model, const Loss& loss) {
   const std::optional<Chain> chain = chain_of(model);
   if (!chain || known_of(loss) == nullptr || chain->layers.empty() || !chains_multiply_in_panels()) return 1;
