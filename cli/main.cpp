@@ -18,6 +18,7 @@
 #include "accrue/base/error.h"
 #include "accrue/base/messages/cli.h"
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/code.h"
 #include "cli/budget.h"
 #include "cli/commands.h"
 
@@ -110,7 +111,9 @@ int main(int argc, char** argv) {
     accrue::cli::install_allocator();
     return delivered(run(accrue::cli::parse(words)));
   });
-  // Leaving runs code of the libraries that was given back: without kept blocks it does not raise the peak.
+  // Leaving runs code of the libraries that was given back: without kept blocks and the code of the run it
+  // does not raise the peak.
   accrue::memory::empty_cache();
+  accrue::memory::release_code();
   return code;
 }

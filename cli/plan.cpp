@@ -70,7 +70,7 @@ int plan(const Arguments& arguments) {
   const Plan cut = planner.plan(batch);
   warn_of_batch_norm(session.model, cut.groups.back().length);
   const std::vector<PlanRow> rows = compare_plans(planner, batch);
-  const memory::Ledger ledger = ledger_of(session, batch);
+  const memory::Ledger ledger = ledger_of(session);
   if (!arguments.json) {
     for (const std::string& line : header(session, batch)) std::cout << line << '\n';
     if (const std::string tried = describe_candidates(planner, batch.size()); !tried.empty()) {

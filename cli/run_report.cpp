@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kWarmupUpdates = 2;
 
-RunRecord::Workload workload_of(const Session& session, const Batch& batch) {
+RunRecord::Workload workload_of(const Session& session) {
   const config::Run& run = session.run();
   RunRecord::Workload workload;
   workload.task = config::word_of(run.task);
@@ -26,7 +26,7 @@ RunRecord::Workload workload_of(const Session& session, const Batch& batch) {
   workload.optimizer = config::kOptimizerWords.at(run.optimizer.index());
   workload.parameters = models::num_parameters(session.model);
   workload.batch = std::min(run.batch.size, session.data.train->size());
-  const Plan cut = session.planner->plan(batch);
+  const Plan cut = session.planner->plan(session.sizes_of_first_batch());
   workload.micro_batch = cut.micro_batch();
   workload.num_micro_steps = cut.num_micro_steps();
   if (session.data.format == DataFormat::tokens) {
@@ -37,8 +37,8 @@ RunRecord::Workload workload_of(const Session& session, const Batch& batch) {
   return workload;
 }
 
-RunRecord::Memory memory_of(const Session& session, const Batch& batch) {
-  const memory::Ledger ledger = ledger_of(session, batch);
+RunRecord::Memory memory_of(const Session& session) {
+  const memory::Ledger ledger = ledger_of(session);
   RunRecord::Memory memory;
   memory.peak_resident_bytes = memory::peak_resident_bytes();
   memory.parameters = ledger.parameters;
@@ -66,9 +66,8 @@ RunRecord::Memory memory_of(const Session& session, const Batch& batch) {
 
 RunRecord describe_run(const Session& session, const RunSummary& summary, const Training& training) {
   const std::vector<Record>& records = training.records();
-  const Batch batch = session.first_batch();
   RunRecord record;
-  record.workload = workload_of(session, batch);
+  record.workload = workload_of(session);
   record.environment.torch = TORCH_VERSION;
   record.environment.device = session.run().device;
   record.environment.threads = session.run().threads;
@@ -76,7 +75,7 @@ RunRecord describe_run(const Session& session, const RunSummary& summary, const 
   record.environment.products = nn::products_in_use();
   fill_environment(record.environment);
   record.performance = performance_of(records, kWarmupUpdates);
-  record.memory = memory_of(session, batch);
+  record.memory = memory_of(session);
   record.training = {.updates = session.updater->num_windows(),
                      .skipped = session.updater->num_windows() - session.updater->num_updates(),
                      .samples = training.samples(),

@@ -129,6 +129,7 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
   keeps_budget ? keep_budget(session) : measure_process();
   session.bare = bare_process();
   session.data = load_data(run.data, learned_by(run.task), run.seed, transform_json);
+  measure_process();  // what reading took and gave back is no part of what comes next
   if (run.train.overfit > 0) keep_first(run, session.data);
   check_last_batch(loaded, session.data.train->size());
   session.objective = make_objective(run, session.data);
@@ -181,12 +182,16 @@ void try_to_evaluate(const Session& session, const EvalOptions& options) {
 }
 
 /// What an evaluation takes has been reached then when the process is measured: its code, and where its
-/// groups have a size of their own the largest of them. What is too large even for one sample is the
-/// planner's to say.
+/// groups have a size of their own the largest of them, once two samples have brought the code. What is too
+/// large even for one sample is the planner's to say.
 void evaluate_before(const Session& session) {
   EvalOptions options = session.eval_options();
-  if (session.run().eval.batch_size == 0) options.batch_size = 1;
+  const int64_t asked = session.run().eval.batch_size;
+  options.batch_size = asked > 1 ? 2 : 1;
   try_to_evaluate(session, options);
+  if (asked <= 2) return;
+  memory::measure_outside();
+  try_to_evaluate(session, session.eval_options());
 }
 
 /// What an evaluation takes beside the scratch of the micro-steps that were tried, and where its size follows
@@ -219,6 +224,14 @@ struct SayWhatWouldDo {
 
 Batch Session::first_batch() const {
   return at_start([this] { return gather_first(*this); }, SayWhatWouldDo{*this});
+}
+
+std::vector<int64_t> Session::sizes_of_first_batch() const {
+  Sampler from_start = sampler();
+  const std::vector<int64_t> ids = from_start.next().value();
+  std::vector<int64_t> sizes;
+  for (const int64_t id : ids) sizes.push_back(data.train->sample_size(id));
+  return sizes;
 }
 
 Session build(config::Loaded loaded, const std::string& transform_json, bool measures_anew) {
@@ -283,8 +296,9 @@ void evaluate_largest_group(const Session& session, const EvalOptions& options) 
                              SubsetData(session.data.valid, std::move(largest)), options));
 }
 
-memory::Ledger ledger_of(const Session& session, const Batch& batch) {
-  memory::Ledger ledger = session.planner->ledger_so_far(session.planner->plan(batch), batch);
+memory::Ledger ledger_of(const Session& session) {
+  const std::vector<int64_t> sizes = session.sizes_of_first_batch();
+  memory::Ledger ledger = session.planner->ledger_so_far(session.planner->plan(sizes), sizes);
   ledger.budget = session.budget;  // `plan` looks at the machine's memory where none was given
   return ledger;
 }

@@ -41,6 +41,8 @@ struct Session {
   const Sampler& sampler() const { return *start; }
   /// The first batch of the run, for measuring.
   Batch first_batch() const;
+  /// Of its samples; they are not gathered, for which memory may be short at the end of a run.
+  std::vector<int64_t> sizes_of_first_batch() const;
   Reduction reduction() const noexcept;
   /// How its data are evaluated.
   EvalOptions eval_options() const noexcept;
@@ -58,8 +60,8 @@ void prepare(Session& session, const Batch& batch, const std::string& plan_json 
 /// Evaluates the group of the validation data that holds the most, for what it takes.
 void evaluate_largest_group(const Session& session, const EvalOptions& options);
 
-/// Bytes by category, phase and module: of the plan of `batch` beside what was measured so far.
-memory::Ledger ledger_of(const Session& session, const Batch& batch);
+/// Bytes by category, phase and module: of the plan of the first batch beside what was measured so far.
+memory::Ledger ledger_of(const Session& session);
 
 /// The lines above a run: resolved values and origins, data, model, plan of `batch`.
 std::vector<std::string> header(const Session& session, const Batch& batch);

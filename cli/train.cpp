@@ -147,7 +147,7 @@ int train(const Arguments& arguments) {
     console.header({contradiction_text(*times)});
   }
   if (summary.updates > 0 && !summary.interrupted) {
-    const memory::Ledger ledger = ledger_of(session, session.first_batch());
+    const memory::Ledger ledger = ledger_of(session);
     console.header(
         lines_of("memory:\n" + memory::describe(ledger) + "modules:\n" + memory::modules_text(ledger)));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
 
 #include <numeric>
 
@@ -18,12 +19,17 @@ at::Tensor copied(std::vector<T>& values, at::IntArrayRef shape, at::ScalarType 
   return at::from_blob(values.data(), shape, at::TensorOptions(type)).clone();
 }
 
-NamedTensors to_tensors(TableArrays arrays, bool classification) {
+std::shared_ptr<TensorData> part(const TableTransform& transform, const CsvTable& table,
+                                 const std::vector<int64_t>& rows) {
+  const auto count = static_cast<int64_t>(rows.size());
+  const at::Tensor x = at::zeros({count, transform.width()}, at::kFloat);
+  TableTargets targets =
+      apply_table(transform, table, rows, {x.mutable_data_ptr<float>(), static_cast<size_t>(x.numel())});
   NamedTensors fields;
-  fields.add("x", copied(arrays.x, {arrays.rows, arrays.width}, at::kFloat));
-  fields.add("y", classification ? copied(arrays.class_ids, {arrays.rows}, at::kLong)
-                                 : copied(arrays.numbers, {arrays.rows, 1}, at::kFloat));
-  return fields;
+  fields.add("x", x);
+  fields.add("y", transform.classification() ? copied(targets.class_ids, {count}, at::kLong)
+                                             : copied(targets.numbers, {count, 1}, at::kFloat));
+  return std::make_shared<TensorData>(std::move(fields), table.path());
 }
 
 void note_table(const CsvTable& table, std::vector<std::string>& notes) {
@@ -48,8 +54,7 @@ std::shared_ptr<Data> load_valid(const TableTransform& transform, const std::str
   if (!unused.empty()) warn(message::load_unused_columns, {{"path", path}, {"columns", shown_names(unused)}});
   std::vector<int64_t> rows(static_cast<size_t>(table.num_rows()));
   std::iota(rows.begin(), rows.end(), int64_t{0});
-  return std::make_shared<TensorData>(
-      to_tensors(apply_table(transform, table, rows), transform.classification()), path);
+  return part(transform, table, rows);
 }
 
 TableTransform saved_transform(const LoadRequest& request) {
@@ -72,15 +77,11 @@ Dataset load_csv(const LoadRequest& request) {
   note_categories(transform, options.train, dataset.notes);
   const std::vector<std::string> unused = unused_columns(transform, table);
   if (!unused.empty()) dataset.notes.push_back(options.train + ": not used: " + shown_names(unused));
-  const auto part = [&](const std::vector<int64_t>& rows) {
-    return std::make_shared<TensorData>(
-        to_tensors(apply_table(transform, table, rows), request.classification), options.train);
-  };
-  const std::shared_ptr<TensorData> train = part(shares.train);
+  const std::shared_ptr<TensorData> train = part(transform, table, shares.train);
   dataset.inputs = {spec_of("x", train->fields()["x"])};
   dataset.target = spec_of("y", train->fields()["y"]);
   dataset.train = train;
-  if (!shares.valid.empty()) dataset.valid = part(shares.valid);
+  if (!shares.valid.empty()) dataset.valid = part(transform, table, shares.valid);
   if (!options.valid.empty()) dataset.valid = load_valid(transform, options.valid, dataset.notes);
   dataset.classes = transform.classes;
   dataset.num_classes = static_cast<int64_t>(transform.classes.size());

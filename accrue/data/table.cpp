@@ -29,17 +29,15 @@ Places places_of(const std::vector<std::string>& names) {
 // Fills arrays column by column and gathers every wrong cell.
 class Applier {
  public:
-  Applier(const TableTransform& transform, const CsvTable& table, std::span<const int64_t> rows)
-      : transform_(transform), table_(table), rows_(rows) {}
+  Applier(const TableTransform& transform, const CsvTable& table, std::span<const int64_t> rows,
+          std::span<float> features)
+      : transform_(transform), table_(table), rows_(rows), features_(features) {}
 
-  TableArrays apply() {
+  TableTargets apply() {
     std::vector<std::string> names;
     for (const ColumnTransform& input : transform_.inputs) names.push_back(input.name);
     names.push_back(transform_.target);
     const std::vector<size_t> columns = find_columns(table_, names);
-    arrays_.rows = static_cast<int64_t>(rows_.size());
-    arrays_.width = transform_.width();
-    arrays_.x.resize(rows_.size() * static_cast<size_t>(arrays_.width));
     size_t feature = 0;
     for (size_t index = 0; index < transform_.inputs.size(); ++index) {
       const ColumnTransform& input = transform_.inputs[index];
@@ -58,13 +56,11 @@ class Applier {
     if (num_wrong_ > kMostListed)
       problems_.add(message::table_more_cells, {{"number", num_wrong_ - kMostListed}});
     problems_.throw_if_any();
-    return std::move(arrays_);
+    return std::move(targets_);
   }
 
  private:
-  float& feature_at(size_t index, size_t feature) {
-    return arrays_.x[index * static_cast<size_t>(arrays_.width) + feature];
-  }
+  float& feature_at(size_t index, size_t feature) { return features_[index * width_ + feature]; }
 
   void wrong(const Message& message, size_t index, size_t column) {
     if (++num_wrong_ > kMostListed) return;
@@ -133,7 +129,7 @@ class Applier {
       const auto found = places.find(cell);
       if (found == places.end())
         wrong(cell.empty() ? message::table_empty_target : message::table_unknown_class, index, column);
-      arrays_.class_ids.push_back(found == places.end() ? 0 : found->second);
+      targets_.class_ids.push_back(found == places.end() ? 0 : found->second);
     }
   }
 
@@ -146,14 +142,16 @@ class Applier {
               : number.kind == CellNumber::Kind::text ? message::table_no_number
                                                       : message::table_not_finite,
               index, column);
-      arrays_.numbers.push_back(static_cast<float>(number.value));
+      targets_.numbers.push_back(static_cast<float>(number.value));
     }
   }
 
   const TableTransform& transform_;
   const CsvTable& table_;
   std::span<const int64_t> rows_;
-  TableArrays arrays_;
+  std::span<float> features_;
+  size_t width_ = static_cast<size_t>(transform_.width());
+  TableTargets targets_;
   Problems problems_;
   int64_t num_wrong_ = 0;
 };
@@ -196,9 +194,9 @@ int64_t TableTransform::width() const noexcept {
   return sum;
 }
 
-TableArrays apply_table(const TableTransform& transform, const CsvTable& table,
-                        std::span<const int64_t> rows) {
-  return Applier(transform, table, rows).apply();
+TableTargets apply_table(const TableTransform& transform, const CsvTable& table,
+                         std::span<const int64_t> rows, std::span<float> features) {
+  return Applier(transform, table, rows, features).apply();
 }
 
 std::vector<std::string> unused_columns(const TableTransform& transform, const CsvTable& table) {

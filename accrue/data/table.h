@@ -44,19 +44,17 @@ struct TableTransform {
 TableTransform fit_table(const CsvTable& table, std::span<const int64_t> training_rows,
                          const DataOptions& options, bool classification);
 
-/// Row-major arrays of `rows` samples.
-struct TableArrays {
-  int64_t rows = 0;
-  int64_t width = 0;
-  std::vector<float> x;            ///< [rows, width]
+/// What the samples are to give.
+struct TableTargets {
   std::vector<float> numbers;      ///< regression: [rows, 1]
   std::vector<int64_t> class_ids;  ///< classification: [rows]
 };
 
-/// Throws DataError that lists every wrong cell (20 at most, then their number) with line and column, and for
-/// a missing column. Columns that the transformation does not know are left out.
-TableArrays apply_table(const TableTransform& transform, const CsvTable& table,
-                        std::span<const int64_t> rows);
+/// Writes the features into `features`, [rows, width] zeros of the caller's, row-major. Throws DataError that
+/// lists every wrong cell (20 at most, then their number) with line and column, and for a missing column.
+/// Columns that the transformation does not know are left out.
+TableTargets apply_table(const TableTransform& transform, const CsvTable& table,
+                         std::span<const int64_t> rows, std::span<float> features);
 
 /// The columns of `table` that the transformation does not use.
 std::vector<std::string> unused_columns(const TableTransform& transform, const CsvTable& table);

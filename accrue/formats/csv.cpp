@@ -37,6 +37,7 @@ class CsvReader {
     check_text();
     if (rest_.empty()) fail(message::csv_empty, {{"path", table_.path_}});
     read_header();
+    make_room();
     ForgetBehind behind(file_, rest_.data());
     while (!rest_.empty()) {
       read_row();
@@ -72,7 +73,11 @@ class CsvReader {
       }
       return std::string_view::npos;
     };
-    const size_t nul = find_in_pieces([](std::string_view piece) { return piece.find('\0'); });
+    const size_t nul = find_in_pieces([this](std::string_view piece) {
+      num_commas_ += static_cast<size_t>(std::count(piece.begin(), piece.end(), ','));
+      num_line_ends_ += static_cast<size_t>(std::count(piece.begin(), piece.end(), '\n'));
+      return piece.find('\0');
+    });
     if (nul != std::string_view::npos) refuse(message::csv_nul, line_of(nul));
     const size_t broken = find_in_pieces(find_broken_utf8);
     if (broken != std::string_view::npos) refuse(message::csv_broken_utf8, line_of(broken), 0, broken + 1);
@@ -89,6 +94,14 @@ class CsvReader {
       table_.columns_.push_back(std::move(name));
     }
     check_header(line);
+  }
+
+  /// At most so much comes: what grows by doubling would stand in memory twice while it is copied.
+  void make_room() {
+    const size_t rows = num_line_ends_ + 1;
+    table_.text_.reserve(rest_.size());
+    table_.ends_.reserve(num_commas_ + rows + 1);
+    table_.lines_.reserve(rows);
   }
 
   void check_header(int64_t line) const {
@@ -181,6 +194,8 @@ class CsvReader {
   std::string_view rest_;
   CsvTable table_;
   int64_t line_ = 1;
+  size_t num_commas_ = 0;  // in quotes too
+  size_t num_line_ends_ = 0;
 };
 
 CsvTable parse_csv(std::string_view text, const std::string& path) {

@@ -36,10 +36,6 @@ int64_t reserve_of(int64_t usable) {
   return std::max(share_of(kReserve, usable), kLeastReserve);
 }
 
-int64_t spare_reserve_of(int64_t usable) {
-  return reserve_of(usable) / 2;
-}
-
 int64_t usable_for(int64_t peak) {
   return smallest_that_leaves(peak, kReserve, kLeastReserve, reserve_of);
 }

@@ -71,7 +71,7 @@ int64_t Planner::Bytes::peak(const GroupSize& size) const {
 }
 
 int64_t Planner::Bytes::room(const GroupSize& size) const {
-  const int64_t used = std::clamp<int64_t>(reserve_used, 0, spare_reserve_of(*budget));
+  const int64_t used = std::clamp<int64_t>(reserve_used, 0, reserve_of(*budget));
   return *budget - (reserve_of(*budget) - used) - peak(size);
 }
 
@@ -91,9 +91,9 @@ Prediction Planner::predict(const GroupSize& size) const {
   return prediction;
 }
 
-Prediction Planner::predict(const Plan& plan, const Batch& batch) const {
+Prediction Planner::predict(const Plan& plan, const Sizes& sizes) const {
   Prediction whole;
-  for (const GroupSize& size : group_sizes(plan, batch.sizes(), layout())) {
+  for (const GroupSize& size : group_sizes(plan, sizes, layout())) {
     const Prediction one = predict(size);
     if (one.peak_bytes) whole.peak_bytes = std::max(whole.peak_bytes.value_or(0), *one.peak_bytes);
     if (one.seconds) whole.seconds = whole.seconds.value_or(0) + *one.seconds;
@@ -104,6 +104,13 @@ Prediction Planner::predict(const Plan& plan, const Batch& batch) const {
 std::optional<int64_t> Planner::usable_budget() const {
   if (!options_.budget) return memory::budget();
   return *options_.budget - options_.guard;
+}
+
+void Planner::give_out_of_guard(int64_t bytes) {
+  if (bytes == 0) return;
+  options_.guard -= bytes;
+  bytes_.budget = usable_budget();
+  memory::set_budget(bytes_.budget);
 }
 
 bool Planner::fits(const GroupSize& size, const Bytes& bytes) const {
@@ -129,10 +136,10 @@ Plan Planner::cut(const std::vector<int64_t>& sizes, const PlanOptions& asked) c
   return accrue::plan(static_cast<int64_t>(sizes.size()), asked);
 }
 
-Plan Planner::plan(const Batch& batch) const {
-  const std::vector<int64_t> sizes = batch.sizes();
+Plan Planner::plan(const Sizes& sizes) const {
   if (micro_batch_ > 0) {
-    return cut(sizes, {.micro_batch = std::min(micro_batch_, batch.size()), .remainder = Remainder::smaller});
+    const auto samples = static_cast<int64_t>(sizes.size());
+    return cut(sizes, {.micro_batch = std::min(micro_batch_, samples), .remainder = Remainder::smaller});
   }
   const Bytes& known = decided_ ? *decided_ : bytes_;
   const auto holds = [&](const GroupSize& size) {
@@ -154,12 +161,14 @@ void Planner::note_static() {
   bytes_.budget = usable_budget();
 }
 
-/// `fresh`: it ran from an empty cache, so that what was held is this group's own.
+/// `fresh`: it ran from an empty cache, so that what was held is this group's own, and for the first time,
+/// which leaves scratch of its size (products in bf16 some 3 MiB).
 void Planner::learn(const Probe& probe, bool fresh) {
   seconds_.add(probe.size, probe.seconds);
   if (probe.peak == 0) return;
   bytes_.memory.add(probe.size, static_cast<double>(probe.peak));
   bytes_.activations.add(probe.size, static_cast<double>(probe.activations));
+  if (fresh) memory::measure_outside();
   const memory::Statistics now = memory::statistics();
   bytes_.outside = now.outside;
   if (fresh) bytes_.note_held(probe.start + probe.peak + now.live_data, probe.peak_held);

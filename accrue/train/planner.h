@@ -55,6 +55,8 @@ struct Prediction {
 /// plan. Without the allocator (memory::install) it knows no bytes. Model, loss and updater must outlive it.
 class Planner {
  public:
+  using Sizes = std::vector<int64_t>;
+
   Planner(const Model& model, const Loss& loss, Updater& updater, PlannerOptions options);
 
   /// Runs a few micro-steps of this batch (nothing of them stays), so that bytes and seconds can be foretold;
@@ -69,9 +71,11 @@ class Planner {
   /// some micro-steps without the limit.
   [[noreturn]] void refuse(const Batch& batch, const std::optional<Batch>& largest = std::nullopt);
 
-  /// How to cut this batch.
-  Plan plan(const Batch& batch) const;
-  Prediction predict(const Plan& plan, const Batch& batch) const;
+  /// How to cut this batch, or one of samples of these sizes (Batch::sizes).
+  Plan plan(const Sizes& sizes) const;
+  Plan plan(const Batch& batch) const { return plan(batch.sizes()); }
+  Prediction predict(const Plan& plan, const Sizes& sizes) const;
+  Prediction predict(const Plan& plan, const Batch& batch) const { return predict(plan, batch.sizes()); }
   /// What a run of one group of this size takes.
   Prediction predict(const GroupSize& size) const;
   /// One group of the batch, run now: empty where it was refused. Nothing of it stays.
@@ -116,9 +120,13 @@ class Planner {
   bool fits(const GroupSize& size) const;
   /// The rows of the largest group of `plan`, foretold. `predicted` is at least what the process had reached
   /// when the planner was prepared: reading the data and trying sizes count as well.
-  memory::Ledger ledger(const Plan& plan, const Batch& batch) const;
+  memory::Ledger ledger(const Plan& plan, const Sizes& sizes) const;
+  memory::Ledger ledger(const Plan& plan, const Batch& batch) const { return ledger(plan, batch.sizes()); }
   /// The same with what this process measured so far beside it, the budget, the phases and the modules.
-  memory::Ledger ledger_so_far(const Plan& plan, const Batch& batch) const;
+  memory::Ledger ledger_so_far(const Plan& plan, const Sizes& sizes) const;
+  memory::Ledger ledger_so_far(const Plan& plan, const Batch& batch) const {
+    return ledger_so_far(plan, batch.sizes());
+  }
   const CostModel& memory_model() const noexcept { return bytes_.memory; }
   const CostModel& time_model() const noexcept { return seconds_; }
   const PlannerOptions& options() const noexcept { return options_; }
@@ -163,18 +171,20 @@ class Planner {
   std::optional<Probe> try_samples(const std::function<MicroBatch()>& gather, bool fresh);
   void compare_speed(const GroupSize& size, double seconds);
   std::optional<int64_t> usable_budget() const;
+  void give_out_of_guard(int64_t bytes);
   Rows like_a_group(const std::vector<int64_t>& sizes, int64_t capacity) const;
   Rows rows_of_largest_group(const Batch& batch) const;
   void prepare_given(const Batch& batch);
   void prepare_measured(const Batch& batch, const std::optional<Batch>& largest);
   void try_largest(const Batch& batch, const Rows& rows);
-  void try_sizes(const Batch& batch);
+  void try_shapes(const Batch& batch);
+  bool try_sizes(const Batch& batch);
   template <class Trials>
   static auto& fastest(Trials& trials);
   void repeat(const Batch& batch, Trial& trial, double until);
   void repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, double until);
-  const Trial* fastest_that_stays(const std::vector<Trial>& trials) const;
-  void choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time);
+  const Trial* fastest_that_stays(const std::vector<Trial>& trials, int64_t spare) const;
+  bool choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time, int64_t new_code);
   void recompute_what_is_needed(const Batch& batch, const Rows& rows);
   void set_recomputed(const std::vector<bool>& which);
   void fill_models();
@@ -202,6 +212,7 @@ class Planner {
   CostModel chosen_seconds_{/*keep_smallest=*/true};  // when the choice was made
   std::deque<double> slowness_;                       // seconds / foretold of the latest micro-steps
   int64_t num_refusals_ = 0;
+  int64_t scratch_of_size_ = 0;         // that a size which is tried leaves in the process
   int64_t start_ = 0;                   // resident size that the process had had when this was made
   int64_t reached_ = 0;                 // and when it was prepared
   MicroStepEvent::Cost heaviest_ = {};  // the micro-step so far that took the most bytes, in this process

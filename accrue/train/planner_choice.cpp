@@ -57,6 +57,19 @@ std::vector<int64_t> run_of(const std::vector<int64_t>& order, size_t first,
   return rows;
 }
 
+/// Of the process, what is neither tensors nor code, in bytes: where libraries make something for each size
+/// that they see, it grows with every size that is tried.
+int64_t scratch_now() {
+  return memory::statistics().outside - memory::read_resident().files;
+}
+
+int64_t median_of(std::vector<int64_t> numbers) {
+  if (numbers.empty()) return 0;
+  const auto middle = numbers.begin() + static_cast<ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
 }  // namespace
 
 /// A size under trial.
@@ -123,19 +136,28 @@ void Planner::prepare_given(const Batch& batch) {
   try_largest(batch, rows);
 }
 
+/// Trying sizes leaves scratch in the process: where no size fits beside it, once more with parts recomputed.
 void Planner::prepare_measured(const Batch& batch, const std::optional<Batch>& largest) {
-  bytes_.reserve_used = 0;
+  const Batch& from = largest ? *largest : batch;
+  const Rows one = {largest ? 0 : largest_first(batch.sizes()).front()};
+  for (;;) {
+    bytes_.reserve_used = 0;
+    try_largest(from, one);
+    if (is_ragged(batch)) try_shapes(batch);
+    if (try_sizes(batch)) return;
+    if (!make_room()) give_up(from, one);
+  }
+}
+
+/// Of a ragged batch, groups of its longest and of its shortest samples: their bytes and seconds differ.
+void Planner::try_shapes(const Batch& batch) {
   const std::vector<int64_t> sizes = batch.sizes();
   const std::vector<int64_t> order = largest_first(sizes);
-  largest ? try_largest(*largest, {0}) : try_largest(batch, {order.front()});
-  if (is_ragged(batch)) {
-    const int64_t capacity = 2 * sizes[static_cast<size_t>(order.front())];
-    const Rows longest = run_of(order, 0, sizes, layout(), capacity);
-    const Rows shortest = run_of({order.rbegin(), order.rend()}, 0, sizes, layout(), capacity);
-    if (fits(size_of(longest, sizes, layout()))) try_rows(batch, longest, true);
-    if (fits(size_of(shortest, sizes, layout()))) try_rows(batch, shortest, true);
-  }
-  try_sizes(batch);
+  const int64_t capacity = 2 * sizes[static_cast<size_t>(order.front())];
+  const Rows longest = run_of(order, 0, sizes, layout(), capacity);
+  const Rows shortest = run_of({order.rbegin(), order.rend()}, 0, sizes, layout(), capacity);
+  if (fits(size_of(longest, sizes, layout()))) try_rows(batch, longest, true);
+  if (fits(size_of(shortest, sizes, layout()))) try_rows(batch, shortest, true);
 }
 
 /// The first run of anything makes things that stay: the second one tells.
@@ -199,7 +221,7 @@ Planner::Rows Planner::like_a_group(const std::vector<int64_t>& sizes, int64_t c
   return run_of(order, first, sizes, layout(), capacity);
 }
 
-void Planner::try_sizes(const Batch& batch) {
+bool Planner::try_sizes(const Batch& batch) {
   const std::vector<int64_t> sizes = batch.sizes();
   const GroupSize whole = group_size(sizes, layout());
   const Stopwatch clock;
@@ -210,6 +232,12 @@ void Planner::try_sizes(const Batch& batch) {
     return std::clamp(batches, least, kLonger * least) - clock.seconds();
   };
   candidates_.clear();
+  const int64_t code_before = memory::read_resident().files;
+  std::vector<int64_t> left_by_sizes;
+  int64_t of_last = 0;  // scratch that the size before left
+  const auto fits_beside = [&](const GroupSize& size) {
+    return fits(size) && (!bytes_.budget || bytes_.room(size) + reserve_of(*bytes_.budget) / 2 >= of_last);
+  };
   int worse = 0;
   bool out_of_time = false;
   int64_t capacity = *std::max_element(sizes.begin(), sizes.end());
@@ -218,7 +246,8 @@ void Planner::try_sizes(const Batch& batch) {
     if (last) capacity = static_cast<int64_t>(whole.total);
     Trial trial{.capacity = capacity, .rows = like_a_group(sizes, capacity)};
     trial.size = size_of(trial.rows, sizes, layout());
-    const bool fitting = fits(trial.size);
+    const bool fitting = fits_beside(trial.size);
+    const int64_t before = scratch_now();
     out_of_time = false;
     const bool in_time = trials.empty() || 2 * predict(trial.size).seconds.value_or(0) < left();
     const std::optional<Probe> probe = fitting && in_time ? try_rows(batch, trial.rows, true) : std::nullopt;
@@ -232,6 +261,8 @@ void Planner::try_sizes(const Batch& batch) {
                              .fits = fitting && !refused});
       break;
     }
+    of_last = scratch_now() - before;
+    if (trials.size() > 1) left_by_sizes.push_back(of_last);  // the first two bring what comes once
     trial.seconds = probe->seconds;
     repeat(batch, trial, left());
     trials.push_back(std::move(trial));
@@ -242,8 +273,9 @@ void Planner::try_sizes(const Batch& batch) {
     }
     worse = is_worse() ? worse + 1 : 0;
   }
+  scratch_of_size_ = std::max<int64_t>(median_of(left_by_sizes), 0);
   repeat_in_turns(batch, trials, left());
-  choose(trials, whole, out_of_time);
+  return choose(trials, whole, out_of_time, memory::read_resident().files - code_before);
 }
 
 /// Once more at least where there is time, and as often as fills a moment: the first run of a size is slower,
@@ -270,12 +302,11 @@ void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, do
   }
 }
 
-/// The smallest of those that are as fast as the fastest within noise; null where none was tried. Trying
-/// sizes leaves scratch in the process, so that what has run may not fit any more: half of the reserve is for
-/// that. Where it is not enough for any of them, the first.
-const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& trials) const {
+/// The smallest of those that are as fast as the fastest within noise, of those that use at most so much of
+/// the reserve; null where there is none.
+const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& trials, int64_t spare) const {
   const auto stays = [&](const Trial& trial) {
-    return !bytes_.budget || bytes_.room(trial.size) + spare_reserve_of(*bytes_.budget) >= 0;
+    return !bytes_.budget || bytes_.room(trial.size) + spare >= 0;
   };
   double best = std::numeric_limits<double>::infinity();
   for (const Trial& trial : trials) {
@@ -284,22 +315,30 @@ const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& tria
   for (const Trial& trial : trials) {
     if (stays(trial) && trial.rate() <= kNoise * best) return &trial;
   }
-  return trials.empty() ? nullptr : &trials.front();
+  return nullptr;
 }
 
-void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time) {
-  const Trial* const chosen = fastest_that_stays(trials);
+/// Trying sizes leaves scratch and code in the process, so that what has run may not fit any more: half of
+/// the reserve is for that, or else all of it and so much of the guard as has become code, which the guard is
+/// for. Returns false where that is not enough for any.
+bool Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time,
+                     int64_t new_code) {
+  const int64_t reserve = bytes_.budget ? reserve_of(*bytes_.budget) : 0;
+  const Trial* chosen = fastest_that_stays(trials, reserve / 2);
+  if (chosen == nullptr) {
+    give_out_of_guard(std::clamp<int64_t>(new_code, 0, options_.guard / 2));
+    chosen = fastest_that_stays(trials, reserve);
+  }
   for (const Trial& trial : trials) {
     candidates_.push_back({trial.capacity, static_cast<int64_t>(trial.rows.size()), trial.peak,
                            memory::is_installed(), true, trial.rate() * whole.total});
   }
   std::sort(candidates_.begin(), candidates_.end(),
             [](const Candidate& a, const Candidate& b) { return a.capacity < b.capacity; });
-  if (chosen == nullptr) return;
+  if (chosen == nullptr) return trials.empty();
   capacity_ = chosen->capacity;
   if (bytes_.budget) {
-    bytes_.reserve_used =
-        std::clamp<int64_t>(-bytes_.room(chosen->size), 0, spare_reserve_of(*bytes_.budget));
+    bytes_.reserve_used = std::clamp<int64_t>(-bytes_.room(chosen->size), 0, reserve);
   }
   // Where larger was faster up to the end of the time, what comes next is not timed but most likely faster
   // too.
@@ -308,13 +347,14 @@ void Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, b
     const double scale = 2 * static_cast<double>(capacity_) / chosen->size.total;
     const GroupSize next{chosen->size.samples * scale, chosen->size.total * scale,
                          chosen->size.squares * scale};
-    if (next.total > whole.total || !fits(next)) return;
+    if (next.total > whole.total || !fits(next)) break;
     capacity_ *= 2;
     if (capacity_ == candidates_.back().capacity) continue;  // the size that there was no time for
     const std::optional<int64_t> peak = predict(next).peak_bytes;
     candidates_.push_back(
         {.capacity = capacity_, .samples = std::llround(next.samples), .peak_bytes = peak.value_or(0)});
   }
+  return true;
 }
 
 }  // namespace accrue

@@ -8,12 +8,18 @@
 #include "accrue/train/planner.h"
 
 namespace accrue {
+namespace {
 
-memory::Ledger Planner::ledger(const Plan& plan, const Batch& batch) const {
+// That a run meets: the rest of its last batch, and of an evaluation.
+constexpr int64_t kUntriedSizes = 2;
+
+}  // namespace
+
+memory::Ledger Planner::ledger(const Plan& plan, const Sizes& sizes) const {
   memory::Ledger ledger = static_ledger(model_, updater_);
-  const std::vector<GroupSize> sizes = group_sizes(plan, batch.sizes(), layout());
-  if (!bytes_.memory.is_fitted() || sizes.empty()) return ledger;
-  const GroupSize& largest = sizes[largest_of(sizes)];
+  const std::vector<GroupSize> groups = group_sizes(plan, sizes, layout());
+  if (!bytes_.memory.is_fitted() || groups.empty()) return ledger;
+  const GroupSize& largest = groups[largest_of(groups)];
   if (bytes_.activations.is_fitted()) {
     ledger.activations = std::llround(bytes_.activations.predict(largest));
     ledger.workspace =
@@ -23,17 +29,17 @@ memory::Ledger Planner::ledger(const Plan& plan, const Batch& batch) const {
   const int64_t own = ledger.long_lived() - ledger.caller_gradients.value_or(0);
   const int64_t fixed = std::max(bytes_.fixed, own);
   ledger.input_data = fixed - own + bytes_.data;
-  ledger.outside = bytes_.outside;
+  ledger.outside = bytes_.outside + kUntriedSizes * scratch_of_size_;
   ledger.rounding =
       bytes_.ends + std::llround((bytes_.spread - 1) *
                                  (static_cast<double>(fixed + bytes_.data) + bytes_.memory.predict(largest)));
   const int64_t later = std::llround(static_cast<double>(fixed - bytes_.fixed) * bytes_.spread);
-  ledger.predicted = std::max(bytes_.peak(largest) + later, reached_);
+  ledger.predicted = std::max(bytes_.peak(largest) + later + kUntriedSizes * scratch_of_size_, reached_);
   return ledger;
 }
 
-memory::Ledger Planner::ledger_so_far(const Plan& plan, const Batch& batch) const {
-  memory::Ledger whole = ledger(plan, batch);
+memory::Ledger Planner::ledger_so_far(const Plan& plan, const Sizes& sizes) const {
+  memory::Ledger whole = ledger(plan, sizes);
   if (heaviest_.peak_bytes > 0) {
     whole.measured_activations = heaviest_.activations;
     whole.measured_workspace = std::max<int64_t>(heaviest_.peak_bytes - heaviest_.activations, 0);

@@ -3,11 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,12 +17,13 @@
 #include "accrue/plan/by_size.h"
 #include "accrue/plan/choice_file.h"
 #include "accrue/train/plan_table.h"
-#include "tests/budget/workloads.h"
+#include "tests/budget/planning.h"
 #include "tests/support/files.h"
 
 namespace accrue {
 namespace {
 
+using test::by_measurement;
 using test::Trained;
 using test::Workload;
 using testing::HasSubstr;
@@ -38,10 +37,6 @@ Workload ragged(int64_t samples = 48) {
       models::make_gpt({.width = 64, .layers = 3, .heads = 4, .vocabulary = 512, .context = 64}, {.seed = 4});
   work.batch = test::sequences(lengths, 512);
   return work;
-}
-
-PlannerOptions by_measurement(bool sorts = false) {
-  return {.grouping = sorts ? Grouping::by_size : Grouping::as_given, .seconds = 0.5};
 }
 
 /// The measured bytes of groups that were not probed, beside what was foretold.
@@ -255,141 +250,6 @@ TEST(Planner, ARefusalMakesThePlansOfTheRunSmaller) {
   measured.refused(
       {.group = 0, .samples = measured.capacity(), .size = {size, size, size}, .after = AfterRefusal::split});
   EXPECT_LE(measured.plan(work.batch).micro_batch(), static_cast<int64_t>(std::ceil(size / 2)));
-}
-
-/// Bytes of the process with room for so many more.
-int64_t budget_with(int64_t room) {
-  memory::empty_cache();
-  memory::measure_outside();
-  const memory::Statistics now = memory::statistics();
-  return now.outside + now.held + room;
-}
-
-class Limited {
- public:
-  explicit Limited(int64_t bytes) { memory::set_budget(bytes); }
-  ~Limited() { memory::set_budget(std::nullopt); }
-};
-
-TEST(Planner, HalvesTheMicroBatchWhereTheRoomIsHalved) {
-  const Workload work = test::mlp_workload(16384, 256);
-  std::vector<int64_t> capacities;
-  for (const int64_t room : {int64_t{64} << 20, int64_t{32} << 20}) {
-    Trained trained(work);
-    const int64_t budget = budget_with(room);
-    const Limited limited(budget);
-    PlannerOptions options = by_measurement();
-    options.budget = budget;
-    options.seconds = 0;  // as many as are measured for bytes
-    Planner planner(work.model, work.loss, trained.updater, options);
-    planner.prepare(work.batch);
-    int64_t fitting = 1;
-    while (planner.fits({.samples = 2.0 * static_cast<double>(fitting),
-                         .total = 2.0 * static_cast<double>(fitting),
-                         .squares = 2.0 * static_cast<double>(fitting)}))
-      fitting *= 2;
-    capacities.push_back(fitting);
-  }
-  EXPECT_EQ(capacities[0], 2 * capacities[1]);
-}
-
-/// Memory beside the allocator's, as a product's scratch that stays in the process.
-class Scratch {
- public:
-  Scratch() { std::memset(start_, 1, kBytes); }
-  ~Scratch() { ::munmap(start_, kBytes); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
- private:
-  static constexpr size_t kBytes = size_t{3} << 20;
-  void* start_ = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-};
-
-TEST(Planner, PlansBySizesThatItChoseWhereTryingThemTookOfTheRoom) {
-  const Workload work = test::mlp_workload(1024, 256);
-  int left_behind = 0;
-  int larger_chosen = 0;
-  for (int64_t room = int64_t{4} << 20; room < int64_t{11} << 20; room += 1 << 19) {
-    std::optional<Scratch> scratch;
-    Loss loss = work.loss;
-    loss.known.reset();
-    loss.terms = [&](const Outputs& outputs, const MicroBatch& micro) {
-      if (micro.size() == 64 && !scratch) {
-        scratch.emplace();
-        ++left_behind;
-      }
-      return work.loss.terms(outputs, micro);
-    };
-    Trained trained(work);
-    const int64_t budget = budget_with(room);
-    const Limited limited(budget);
-    PlannerOptions options = by_measurement();
-    options.budget = budget;
-    options.seconds = 0.3;
-    Planner planner(work.model, loss, trained.updater, options);
-    try {
-      planner.prepare(work.batch);
-    } catch (const BudgetError&) {
-      continue;
-    }
-    larger_chosen += scratch && planner.capacity() > 1 ? 1 : 0;
-    EXPECT_EQ(planner.plan(work.batch).micro_batch(), planner.capacity())
-        << "with room for " << room << " bytes";
-  }
-  EXPECT_GT(left_behind, 0);
-  EXPECT_GT(larger_chosen, 0);
-}
-
-TEST(Planner, RecomputesWhatASampleNeedsAndSaysWhatElseWouldDo) {
-  // One sequence whose activations are most of what a micro-step takes.
-  Workload work = test::gpt_workload(at::kFloat, 0, {64});
-  work.model = models::make_gpt({.width = 128, .layers = 8, .heads = 4, .vocabulary = 64, .context = 512},
-                                {.seed = 4});
-  work.batch = test::sequences({512}, 64);
-  Trained trained(work);
-  Planner generous(work.model, work.loss, trained.updater, by_measurement());
-  generous.prepare(work.batch);
-  EXPECT_EQ(generous.num_recomputed(), 0);
-  const Prediction plain = generous.predict(generous.plan(work.batch), work.batch);
-
-  const int64_t needed = static_cast<int64_t>(
-      generous.memory_model().predict(group_size(work.batch.sizes(), Layout::end_to_end)));
-  // Code that runs for the first time is memory too.
-  PlannerOptions again = by_measurement();
-  again.recompute = Recompute::always;
-  Planner(work.model, work.loss, trained.updater, again).prepare(work.batch);
-  work.model.recompute(std::vector<bool>(work.model.segments().size(), false));
-
-  const int64_t budget = budget_with(needed * 7 / 10);
-  {
-    const Limited limited(budget);
-    PlannerOptions options = by_measurement();
-    options.budget = budget;
-    Planner planner(work.model, work.loss, trained.updater, options);
-    planner.prepare(work.batch);
-    EXPECT_GT(planner.num_recomputed(), 0);
-    EXPECT_LT(planner.num_recomputed(), 9);
-    EXPECT_LT(*planner.predict(planner.plan(work.batch), work.batch).peak_bytes, *plain.peak_bytes);
-  }
-  {
-    const int64_t nothing = budget_with(int64_t{1} << 20);
-    const Limited limited(nothing);
-    PlannerOptions options = by_measurement();
-    options.budget = nothing;
-    options.recompute = Recompute::never;
-    Planner planner(work.model, work.loss, trained.updater, options);
-    std::string text;
-    try {
-      planner.prepare(work.batch);
-    } catch (const BudgetError& error) {
-      text = error.what();
-    }
-    EXPECT_THAT(text, HasSubstr("set batch.memory to at least "));
-    EXPECT_THAT(text, HasSubstr("batch.recompute auto saves "));
-    EXPECT_THAT(text, HasSubstr("optimizer.name sgd without momentum saves "));
-    EXPECT_EQ(memory::budget(), nothing) << "the limit was lifted and not put back";
-  }
 }
 
 TEST(PlanTable, SetsWholeBatchAndSplitsSideBySide) {

@@ -3,6 +3,7 @@ if(TARGET accrue_models)
   accrue_test(budget TORCH
     counted_tokens_test.cpp
     elsewhere_test.cpp
+    planner_room_test.cpp
     planner_test.cpp
     refusal_test.cpp
     soak_test.cpp

@@ -28,9 +28,19 @@ TableTransform fit(const std::string& text, const DataOptions& options = {}, boo
   return fit_table(table, all_rows(table), options, classification);
 }
 
-TableArrays arrays_of(const TableTransform& transform, const std::string& text) {
-  const CsvTable table = parse_csv(text, "t.csv");
-  return apply_table(transform, table, all_rows(table));
+struct Arrays : TableTargets {
+  std::vector<float> x;
+};
+
+Arrays arrays_of(const TableTransform& transform, const CsvTable& table) {
+  Arrays arrays;
+  arrays.x.resize(static_cast<size_t>(table.num_rows() * transform.width()));
+  static_cast<TableTargets&>(arrays) = apply_table(transform, table, all_rows(table), arrays.x);
+  return arrays;
+}
+
+Arrays arrays_of(const TableTransform& transform, const std::string& text) {
+  return arrays_of(transform, parse_csv(text, "t.csv"));
 }
 
 TEST(Table, StandardizesNumbersAndKeepsTheTarget) {
@@ -40,7 +50,7 @@ TEST(Table, StandardizesNumbersAndKeepsTheTarget) {
   EXPECT_EQ(transform.width(), 2);
   EXPECT_EQ(transform.inputs[0].mean, 2);
   EXPECT_EQ(transform.inputs[0].deviation, 1);
-  const TableArrays arrays = arrays_of(transform, text);
+  const Arrays arrays = arrays_of(transform, text);
   EXPECT_THAT(arrays.x, ElementsAre(-1, 0, 1, 0));
   EXPECT_THAT(arrays.numbers, ElementsAre(10, 20));
   EXPECT_THAT(arrays.class_ids, IsEmpty());
@@ -57,7 +67,7 @@ TEST(Table, StatisticsComeFromTheTrainingRowsAlone) {
   const TableTransform transform = fit_table(table, training, options, false);
   EXPECT_EQ(transform.inputs[0].mean, 2);
   EXPECT_EQ(transform.inputs[0].deviation, 1);
-  EXPECT_THAT(apply_table(transform, table, all_rows(table)).x, ElementsAre(-1, 98, 1, 0));
+  EXPECT_THAT(arrays_of(transform, table).x, ElementsAre(-1, 98, 1, 0));
 }
 
 TEST(Table, ConstantColumnsAreZeroEvenWhereTheirMeanRounds) {
@@ -172,7 +182,7 @@ TEST(Table, AFileThatComesLaterMustFit) {
                "t.csv: there is no column \"a\"; the columns are: aa, y, z; did you mean \"aa\"?\n"
                "t.csv: there is no column \"c\"; the columns are: aa, y, z");
   const CsvTable extra = parse_csv("y,id,c,a\nyes,7,v,1.5\n", "t.csv");
-  EXPECT_THAT(apply_table(transform, extra, all_rows(extra)).x, ElementsAre(0, 0, 1));
+  EXPECT_THAT(arrays_of(transform, extra).x, ElementsAre(0, 0, 1));
   EXPECT_EQ(unused_columns(transform, extra), Texts{"id"});
 }
 

@@ -154,6 +154,30 @@ class Memory(ProgramTest):
         self.assertLess(peak, MARGIN * (min(said) << 20))
         self.peak(*words, "--set", f"batch.memory={min(said) - 8}MiB", "--overwrite", folder=SOURCE, code=5)
 
+    def test_what_trying_sizes_leaves_in_the_process_counts(self):
+        # Products of LibTorch in bf16 keep some 3 MiB for every size of micro-batch that they have seen.
+        words = ["train", "run.yaml", *AUTO, "--set", "precision.parameters=bf16", "--set", "batch.size=256", "--set", "train.epochs=1", "--overwrite"]
+        least = self.least(*words[2:-1])
+        for more in (0, 2, 10):
+            budget = least + (more << 20)
+            peak, _ = self.peak(*words, "--set", f"batch.memory={budget}")
+            self.assertLess(peak, MARGIN * budget)
+            for record in records(self.folder / "run/metrics.jsonl"):
+                self.assertLess(abs(record["memory"]["predicted_bytes"] / peak - 1), 0.05)
+                self.assertGreater(max(record["micro_sizes"]), 1)
+
+    def test_a_table_that_takes_more_to_read_than_to_train_on(self):
+        # 16 MiB of text and 63 features of 32,000 samples; what reading took and gave back does not count later.
+        rows = [f"w{row % 60},{row % 97}.5,{'xz'[row % 2] * 400},{row % 3}" for row in range(40_000)]
+        self.write("table.csv", "\n".join(["a,b,c,y", *rows, ""]))
+        words = [*AUTO, "--set", "data.train=table.csv", "--set", "data.target=y", "--set", "train.epochs=null", "--set", "train.updates=1"]
+        said = [self.least(*words)]
+        for below in (60, 6):  # stopped while the table is read, and when the model is built
+            said.append(self.least(*words, tried=said[0] - (below << 20)))
+        self.assertLessEqual(max(said) - min(said), 6 << 20)
+        peak, _ = self.peak("train", "run.yaml", *words, "--set", f"batch.memory={min(said)}")
+        self.assertLess(peak, MARGIN * min(said))
+
     def test_advice_says_what_is_not_enough_alone(self):
         _, said = self.peak("train", "run.yaml", "--set", "batch.memory=20MiB", code=5)
         self.assertRegex(said, r"optimizer.name sgd without momentum saves [\d.]+ KiB, not enough alone")
