@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -103,6 +104,26 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+void write_record(const Session& session, const RunSummary& summary, const Training& training) {
+  if (summary.updates == 0) return;  // a run that had ended keeps its record
+  write_file_atomically(session.run().output_dir + "/run.json",
+                        to_json(describe_run(session, summary, training)) + "\n");
+}
+
+/// What stops for memory has a record as well, with what was refused.
+LoopEnd run_to_an_end(Training& training, const InterruptGuard& interrupt, const Session& session) {
+  try {
+    return training.run(interrupt);
+  } catch (const BudgetError&) {
+    const std::exception_ptr refused = std::current_exception();
+    try {
+      write_record(session, training.summary(/*interrupted=*/true), training);
+    } catch (const Error&) {  // the refusal tells more
+    }
+    std::rethrow_exception(refused);
+  }
+}
+
 /// Measures where that is needed, and shows what the run will be. What cannot be read stops it before a file
 /// is touched.
 void get_ready(Session& session, const std::string& plan_json, Console& console) {
@@ -133,13 +154,10 @@ int train(const Arguments& arguments) {
   write_file_atomically(run.output_dir + "/config.yaml", config::to_yaml(run));
   const InterruptGuard interrupt;
   Training training(session, std::move(sampler), resumed ? &resumed->state : nullptr, console);
-  const LoopEnd end = training.run(interrupt);
+  const LoopEnd end = run_to_an_end(training, interrupt, session);
   if (end != LoopEnd::interrupted) save_results(session);
   const RunSummary summary = training.summary(end == LoopEnd::interrupted);
-  if (summary.updates > 0) {  // a run that had ended keeps its record
-    write_file_atomically(run.output_dir + "/run.json",
-                          to_json(describe_run(session, summary, training)) + "\n");
-  }
+  write_record(session, summary, training);
   RunSummary said = summary;
   said.evaluation.reset();  // it has just been said
   console.finish(said);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/resident.h"
@@ -107,6 +108,19 @@ void add_modules(memory::Ledger& ledger, const Model& model, const Updater& upda
     memory::Ledger::Module& module = place(segment.name + ".");
     if (segment.kept_bytes > 0) module.activations = segment.kept_bytes;
     module.is_recomputed = segment.is_recomputed;
+  }
+  // A chain keeps all its activations in one block, each layer's by its width.
+  const std::optional<Chain> chain = chain_of(model);
+  if (!chain || !ledger.measured_activations) return;
+  int64_t widths = 0;
+  for (const ChainLayer& layer : chain->layers) widths += layer.weight.size(0);
+  for (const NamedTensor& parameter : model.parameters()) {
+    for (const ChainLayer& layer : chain->layers) {
+      if (!layer.weight.is_same(parameter.tensor)) continue;
+      memory::Ledger::Module& module = place(parameter.name);
+      if (!module.activations)
+        module.activations = *ledger.measured_activations * layer.weight.size(0) / widths;
+    }
   }
 }
 

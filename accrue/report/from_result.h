@@ -24,7 +24,8 @@ memory::Ledger static_ledger(const Model& model, const Updater& updater);
 void add_measured(memory::Ledger& ledger);
 
 /// Fills `ledger.modules`: the model's segments, and what lies outside of them by the first two parts of its
-/// name, in the order of the parameters.
+/// name, in the order of the parameters. Activations of segments are what their forward kept, those of a
+/// chain's layers their share of `measured_activations`.
 void add_modules(memory::Ledger& ledger, const Model& model, const Updater& updater);
 
 }  // namespace accrue

@@ -128,6 +128,25 @@ TEST(Planner, LedgerSetsWhatWasMeasuredBesideWhatWasForetold) {
   EXPECT_TRUE(std::any_of(ledger.phases.begin(), ledger.phases.end(), is_backward));
 }
 
+TEST(Planner, SharesTheActivationsOfAChainOutByWidth) {
+  const Workload work = test::mlp_workload(64, 12);
+  Trained trained(work);
+  Planner planner(work.model, work.loss, trained.updater, {.micro_batch = 64});
+  planner.prepare(work.batch);
+  SplitStep step(work.model, work.loss, trained.updater,
+                 {.micro_batch = 64,
+                  .on_micro_step = [&](const MicroStepEvent& event) { planner.observe(event.cost); }});
+  const Plan plan = planner.plan(work.batch.sizes());
+  ASSERT_EQ(step(work.batch, plan).mode, "compiled");
+  const memory::Ledger ledger = planner.ledger_so_far(plan, work.batch.sizes());
+  ASSERT_GT(ledger.measured_activations.value_or(0), 0);
+  ASSERT_EQ(ledger.modules.size(), 3u);
+  const std::vector<int64_t> widths = {12, 12, 3};
+  for (size_t i = 0; i < widths.size(); ++i) {
+    EXPECT_EQ(ledger.modules[i].activations.value_or(0), *ledger.measured_activations * widths[i] / 27);
+  }
+}
+
 TEST(Planner, AKeptChoiceIsTakenAndMeasuringAnewIsNot) {
   const std::filesystem::path folder = test::fresh_folder();
   const Workload work = test::mlp_workload(64, 32);
