@@ -114,6 +114,6 @@ int main(int argc, char** argv) {
   // Leaving runs code of the libraries that was given back: without kept blocks and the code of the run it
   // does not raise the peak.
   accrue::memory::empty_cache();
-  accrue::memory::release_code();
+  if (accrue::memory::budget()) accrue::memory::release_code();
   return code;
 }

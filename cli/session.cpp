@@ -129,7 +129,7 @@ Session build_all(config::Loaded loaded, const std::string& transform_json, bool
   keeps_budget ? keep_budget(session) : measure_process();
   session.bare = bare_process();
   session.data = load_data(run.data, learned_by(run.task), run.seed, transform_json);
-  measure_process();  // what reading took and gave back is no part of what comes next
+  if (session.budget) measure_process();  // what reading took and gave back is no part of what comes next
   if (run.train.overfit > 0) keep_first(run, session.data);
   check_last_batch(loaded, session.data.train->size());
   session.objective = make_objective(run, session.data);
@@ -167,39 +167,54 @@ std::optional<Batch> largest_sample(const Session& session, const Batch& batch) 
   return Batch(session.data.train->gather({&*largest, 1}), {*largest});
 }
 
-/// Evaluates as a run does, beside no kept blocks. What is refused even to one sample is passed over.
-void try_to_evaluate(const Session& session, const EvalOptions& options) {
+/// Evaluates as a run does, beside no kept blocks. False where memory is refused even to one sample.
+bool try_to_evaluate(const Session& session, const EvalOptions& options) {
   const int64_t refusals_before = memory::statistics().num_refusals;
+  bool fits = true;
   memory::empty_cache();
   try {
     evaluate_largest_group(session, options);
   } catch (...) {
     if (!memory::is_refusal(std::current_exception(), refusals_before)) throw;
+    fits = false;
   }
   memory::empty_cache();
   // What a refusal runs is no part of what comes next.
   if (memory::statistics().num_refusals > refusals_before) memory::release_code();
+  return fits;
 }
 
 /// What an evaluation takes has been reached then when the process is measured: its code, and where its
-/// groups have a size of their own the largest of them, once two samples have brought the code. What is too
-/// large even for one sample is the planner's to say.
-void evaluate_before(const Session& session) {
+/// groups have a size of their own the largest of them, once two samples have brought the code. False
+/// where memory is refused even to one sample.
+bool evaluate_before(const Session& session) {
   EvalOptions options = session.eval_options();
   const int64_t asked = session.run().eval.batch_size;
   options.batch_size = asked > 1 ? 2 : 1;
-  try_to_evaluate(session, options);
-  if (asked <= 2) return;
+  const bool fits = try_to_evaluate(session, options);
+  if (asked <= 2) return fits;
   memory::measure_outside();
-  try_to_evaluate(session, session.eval_options());
+  return try_to_evaluate(session, session.eval_options());
+}
+
+/// The process's peak in an evaluation of one sample beside the batches of a run.
+OtherWork evaluation_of_one(const Session& session, const Batch& batch) {
+  EvalOptions options = session.eval_options();
+  options.batch_size = 1;
+  memory::empty_cache();
+  memory::reset_peaks();
+  evaluate_largest_group(session, options);
+  const memory::Statistics now = memory::statistics();
+  return {.what = "an evaluation of one sample",
+          .peak_bytes = now.peak_held + now.outside + session.run().train.read_ahead * batch.bytes()};
 }
 
 /// What an evaluation takes beside the scratch of the micro-steps that were tried, and where its size follows
 /// the micro-batch: reached then before the run is foretold.
-void evaluate_after(Session& session) {
-  if (!session.data.valid) return;
-  try_to_evaluate(session, session.eval_options());
+bool evaluate_after(Session& session) {
+  const bool fits = try_to_evaluate(session, session.eval_options());
   session.planner->note_reached();
+  return fits;
 }
 
 /// Looks at what the run would take without its budget, and says it.
@@ -210,13 +225,15 @@ struct SayWhatWouldDo {
     if (!session.budget) FailForBudget{}();
     const WithoutBudget scope;
     measure_process();
-    const auto [batch, largest] = at_start([this] {
+    OtherWork evaluation;
+    const auto [batch, largest] = at_start([&] {
       if (session.data.valid) evaluate_before(session);
       Batch first = gather_first(session);
       std::optional<Batch> one = largest_sample(session, first);
+      if (session.data.valid) evaluation = evaluation_of_one(session, first);
       return std::pair(std::move(first), std::move(one));
     });
-    session.planner->refuse(batch, largest);
+    session.planner->refuse(batch, largest, evaluation);
   }
 };
 
@@ -267,16 +284,18 @@ Session build(config::Loaded loaded, const std::string& transform_json, bool mea
 
 void prepare(Session& session, const Batch& batch, const std::string& plan_json) {
   const bool measures = session.run().plan.micro_batch == 0 || session.budget;
-  if (measures && session.data.valid) evaluate_before(session);
+  const bool evaluates = measures && session.data.valid;
+  if (evaluates && !evaluate_before(session)) SayWhatWouldDo{session}();
   if (!plan_json.empty()) {
     session.planner->restore(plan_json);
     session.planner->warn_of_smaller_budget();
+    session.planner->warm_up(batch);
   } else if (measures) {
     at_start([&] { session.planner->prepare(batch, largest_sample(session, batch)); },
              SayWhatWouldDo{session});
   }
   session.evaluation_batch = session.planner->evaluation_batch(batch);
-  if (measures) evaluate_after(session);
+  if (evaluates && !evaluate_after(session)) SayWhatWouldDo{session}();
 }
 
 void evaluate_largest_group(const Session& session, const EvalOptions& options) {

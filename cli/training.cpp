@@ -11,6 +11,8 @@
 #include "accrue/config/words.h"
 #include "accrue/evaluate/evaluate.h"
 #include "accrue/memory/allocator.h"
+#include "accrue/memory/refusal.h"
+#include "cli/budget.h"
 
 namespace accrue::cli {
 namespace {
@@ -149,13 +151,30 @@ void Training::report(const Record& made) {
   if (records_.size() < kMostRecords) records_.push_back(record);
 }
 
+/// What is refused even to one sample runs once more when the code of everything else has gone back.
+EvalResult Training::evaluate_somehow() const {
+  const auto evaluate_with = [this](const EvalOptions& options) {
+    return accrue::evaluate(session_.model, session_.objective.loss, session_.objective.metrics,
+                            *session_.data.valid, options);
+  };
+  EvalOptions options = session_.eval_options();
+  const int64_t refusals_before = memory::statistics().num_refusals;
+  try {
+    return evaluate_with(options);
+  } catch (...) {
+    if (!session_.budget || !memory::is_refusal(std::current_exception(), refusals_before)) throw;
+  }
+  memory::empty_cache();
+  measure_process();
+  options.batch_size = 1;
+  return evaluate_with(options);
+}
+
 EvalRecord Training::measure(int64_t update, int64_t epoch, const char* weights) {
   // What the allocator keeps for micro-steps and for this is of other sizes: one would stand beside the
   // other.
   if (session_.budget) memory::empty_cache();
-  const EvalResult result =
-      accrue::evaluate(session_.model, session_.objective.loss, session_.objective.metrics,
-                       *session_.data.valid, session_.eval_options());
+  const EvalResult result = evaluate_somehow();
   if (session_.budget) memory::empty_cache();
   EvalRecord record{.update = update,
                     .epoch = epoch,

@@ -40,6 +40,7 @@ class Training {
   void report(const Record& made);
   /// True for a new best.
   bool evaluate(int64_t update, int64_t epoch);
+  EvalResult evaluate_somehow() const;
   EvalRecord measure(int64_t update, int64_t epoch, const char* weights);
   bool is_new_best(const EvalRecord& record);
   bool say_enough() const;

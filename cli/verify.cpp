@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <set>
 #include <string>
@@ -78,6 +79,21 @@ Plan plan_to_compare(const Session& session, const Batch& batch) {
       batch.size(), {.num_micro_steps = std::min<int64_t>(4, batch.size()), .remainder = Remainder::smaller});
 }
 
+/// Compares two samples, for the code and scratch that a comparison brings: what is left can be given out
+/// then. What goes wrong here the comparison itself says.
+void warm_up(const Session& session, const Batch& batch, VerifyOptions options) {
+  if (!memory::budget() || batch.size() < 2) return;
+  options.plan = [](const Batch& part) {
+    return accrue::plan(part.size(), {.num_micro_steps = part.size()});
+  };
+  try {
+    static_cast<void>(accrue::verify(session.model, session.objective.loss, batch.rows(0, 2), options));
+  } catch (const std::exception&) {
+  }
+  memory::empty_cache();
+  memory::measure_outside();
+}
+
 }  // namespace
 
 int verify(const Arguments& arguments) {
@@ -98,6 +114,7 @@ int verify(const Arguments& arguments) {
     memory::set_budget(std::nullopt);  // the comparison has a limit of its own
     options.memory_limit_bytes = static_cast<int64_t>(parse_size(arguments.memory, "--memory"));
   }
+  warm_up(session, batch, options);
   if (!arguments.export_dir.empty()) options.evidence = &evidence;
   const Verdict verdict = accrue::verify(session.model, session.objective.loss, batch, options);
   if (!arguments.export_dir.empty()) {

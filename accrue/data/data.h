@@ -17,7 +17,8 @@ class Data {
 
   /// The number of samples.
   virtual int64_t size() const = 0;
-  /// The tokens of a sample; 1 where all samples are of one size.
+  /// What `Batch::sizes` says of a sample that was gathered: its tokens where they are laid end to end,
+  /// else 1.
   virtual int64_t sample_size(int64_t id) const {
     static_cast<void>(id);
     return 1;

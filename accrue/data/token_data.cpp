@@ -62,6 +62,11 @@ ShardData::ShardData(std::vector<TokenFile> shards, int64_t length)
     fail(message::shards_short, {{"path", shards_[0].path()}, {"got", longest}, {"needed", length_}});
 }
 
+int64_t ShardData::sample_size(int64_t id) const {
+  check_ids({&id, 1}, size());
+  return length_;
+}
+
 NamedTensors ShardData::gather(std::span<const int64_t> ids) const {
   check_ids(ids, size());
   at::Tensor input_ids = at::empty({static_cast<int64_t>(ids.size()) * length_}, at::kLong);

@@ -34,6 +34,7 @@ class ShardData : public Data {
   ShardData(std::vector<TokenFile> shards, int64_t length);
 
   int64_t size() const override { return starts_.back(); }
+  int64_t sample_size(int64_t id) const override;
   NamedTensors gather(std::span<const int64_t> ids) const override;
   int64_t num_tokens() const noexcept { return size() * length_; }
   int64_t num_left_over() const noexcept { return left_over_; }

@@ -100,7 +100,7 @@ class CsvReader {
   void make_room() {
     const size_t rows = num_line_ends_ + 1;
     table_.text_.reserve(rest_.size());
-    table_.ends_.reserve(num_commas_ + rows + 1);
+    table_.ends_.reserve(std::min(num_commas_ + rows, rows * table_.columns_.size()) + 1);
     table_.lines_.reserve(rows);
   }
 

@@ -11,7 +11,8 @@ namespace accrue {
 int64_t guard_of(int64_t budget);
 
 /// Of what a budget leaves to give out, the bytes that no plan counts on, for what moves between
-/// measurements: stacks, small blocks, the library's own objects. 1 %, at least 4 MiB.
+/// measurements: stacks, small blocks, the library's own objects. 1 %, at least 4 MiB; what trying sizes left
+/// in the process may have taken half of it.
 int64_t reserve_of(int64_t usable);
 
 /// The smallest number of bytes to give out that holds a peak of so many bytes beside its reserve.

@@ -106,11 +106,9 @@ std::optional<int64_t> Planner::usable_budget() const {
   return *options_.budget - options_.guard;
 }
 
-void Planner::give_out_of_guard(int64_t bytes) {
-  if (bytes == 0) return;
-  options_.guard -= bytes;
-  bytes_.budget = usable_budget();
-  memory::set_budget(bytes_.budget);
+/// Of the reserve, what a size that was chosen may use: half.
+int64_t Planner::spare_reserve() const {
+  return bytes_.budget ? reserve_of(*bytes_.budget) / 2 : 0;
 }
 
 bool Planner::fits(const GroupSize& size, const Bytes& bytes) const {
@@ -161,16 +159,17 @@ void Planner::note_static() {
   bytes_.budget = usable_budget();
 }
 
-/// `fresh`: it ran from an empty cache, so that what was held is this group's own, and for the first time,
-/// which leaves scratch of its size (products in bf16 some 3 MiB).
+/// `fresh`: it ran from an empty cache, so that what was held is this group's own. What it left in the
+/// process counts, and what came and went in it; products in bf16 leave some 3 MiB for every size.
 void Planner::learn(const Probe& probe, bool fresh) {
   seconds_.add(probe.size, probe.seconds);
   if (probe.peak == 0) return;
   bytes_.memory.add(probe.size, static_cast<double>(probe.peak));
   bytes_.activations.add(probe.size, static_cast<double>(probe.activations));
+  const int64_t seen = memory::statistics().outside;
   if (fresh) memory::measure_outside();
   const memory::Statistics now = memory::statistics();
-  bytes_.outside = now.outside;
+  bytes_.outside = std::max(seen, now.outside);
   if (fresh) bytes_.note_held(probe.start + probe.peak + now.live_data, probe.peak_held);
 }
 

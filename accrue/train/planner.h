@@ -44,6 +44,12 @@ struct Candidate {
   std::optional<double> seconds = {};  ///< of the whole batch at the group's speed, without the update
 };
 
+/// Work beside the micro-steps that must fit as well.
+struct OtherWork {
+  std::string what = {};   ///< "an evaluation of one sample"
+  int64_t peak_bytes = 0;  ///< of the process
+};
+
 /// What a plan will take.
 struct Prediction {
   std::optional<int64_t> peak_bytes = {};  ///< of the process
@@ -69,7 +75,8 @@ class Planner {
   bool is_prepared() const noexcept { return prepared_; }
   /// What `prepare` throws where nothing fits, for a caller whose own start has passed the budget. May run
   /// some micro-steps without the limit.
-  [[noreturn]] void refuse(const Batch& batch, const std::optional<Batch>& largest = std::nullopt);
+  [[noreturn]] void refuse(const Batch& batch, const std::optional<Batch>& largest = std::nullopt,
+                           const OtherWork& other = {});
 
   /// How to cut this batch, or one of samples of these sizes (Batch::sizes).
   Plan plan(const Sizes& sizes) const;
@@ -133,6 +140,9 @@ class Planner {
 
   /// Choice, models and errors, as a JSON object: part of checkpoint and record.
   std::string to_json() const;
+  /// Under a budget runs a small micro-step of this batch, of which nothing stays, so that its code is in the
+  /// process; `prepare` does it, after `restore` it is the caller's.
+  void warm_up(const Batch& batch);
   /// The choice of a run that goes on; nothing is measured. Throws CheckpointError for a text that is none.
   void restore(const std::string& json);
   /// Warns where there is less memory now than when the restored choice was made.
@@ -141,6 +151,8 @@ class Planner {
  private:
   using Rows = std::vector<int64_t>;
   struct Trial;
+  // Sizes that a run meets and nobody tried: the rest of its last batch, and of an evaluation.
+  static constexpr int64_t kUntriedSizes = 2;
 
   bool is_ragged(const Batch& batch) const;
   /// What is known of bytes.
@@ -154,6 +166,7 @@ class Planner {
     int64_t ends = 0;                     // of chunks that are taken in part: does not grow with the group
     std::optional<int64_t> budget = {};   // of the process
     int64_t reserve_used = 0;             // by the chosen size, of `reserve_of` the budget
+    int64_t scratch_of_size = 0;          // that a size which is tried leaves in the process
 
     /// What stays free of the budget, which must be known, beside a group of this size; below 0: it does not
     /// fit.
@@ -171,7 +184,7 @@ class Planner {
   std::optional<Probe> try_samples(const std::function<MicroBatch()>& gather, bool fresh);
   void compare_speed(const GroupSize& size, double seconds);
   std::optional<int64_t> usable_budget() const;
-  void give_out_of_guard(int64_t bytes);
+  int64_t spare_reserve() const;
   Rows like_a_group(const std::vector<int64_t>& sizes, int64_t capacity) const;
   Rows rows_of_largest_group(const Batch& batch) const;
   void prepare_given(const Batch& batch);
@@ -183,8 +196,8 @@ class Planner {
   static auto& fastest(Trials& trials);
   void repeat(const Batch& batch, Trial& trial, double until);
   void repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, double until);
-  const Trial* fastest_that_stays(const std::vector<Trial>& trials, int64_t spare) const;
-  bool choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time, int64_t new_code);
+  const Trial* fastest_that_stays(const std::vector<Trial>& trials) const;
+  bool choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time);
   void recompute_what_is_needed(const Batch& batch, const Rows& rows);
   void set_recomputed(const std::vector<bool>& which);
   void fill_models();
@@ -212,11 +225,11 @@ class Planner {
   CostModel chosen_seconds_{/*keep_smallest=*/true};  // when the choice was made
   std::deque<double> slowness_;                       // seconds / foretold of the latest micro-steps
   int64_t num_refusals_ = 0;
-  int64_t scratch_of_size_ = 0;         // that a size which is tried leaves in the process
   int64_t start_ = 0;                   // resident size that the process had had when this was made
   int64_t reached_ = 0;                 // and when it was prepared
   MicroStepEvent::Cost heaviest_ = {};  // the micro-step so far that took the most bytes, in this process
   std::vector<Candidate> candidates_;
+  OtherWork other_;  // where it is more than a micro-step, what is refused
 };
 
 }  // namespace accrue

@@ -78,6 +78,8 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
   std::optional<int64_t> needed = may_recompute ? asked_again : asked;
   if (needed && memory::statistics().num_refusals == 0 && needed != asked) *needed += kRefusalCode;
   if (needed && asked) needed = std::min(*needed, *asked);
+  const bool for_other = needed && other_.peak_bytes > *needed;
+  if (for_other) needed = other_.peak_bytes;
 
   std::string remedies;
   const auto remedy = [&](const std::string& text, int64_t saved, std::optional<int64_t> then = {}) {
@@ -88,11 +90,12 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
       remedies += ", not enough alone";
   };
   const memory::Ledger ledger = static_ledger(model_, updater_);
-  if (rows.size() > 1 && asked && one) {
+  if (rows.size() > 1 && asked && one && !for_other) {
     const int64_t then = may_recompute && one_again ? std::min(*one, *one_again) : *one;
     remedy("batch.micro_batch 1 (or auto)", *asked - *one, then);
   }
-  if (asked && asked_again && !may_recompute) remedy("batch.recompute auto", *asked - *asked_again);
+  if (asked && asked_again && !may_recompute && !for_other)
+    remedy("batch.recompute auto", *asked - *asked_again);
   remedy("optimizer.name sgd without momentum", ledger.optimizer_state);
   if (ledger.masters > 0) {
     remedy("precision.master none (less exact)", ledger.masters);
@@ -108,17 +111,22 @@ void Planner::give_up(const Batch& batch, const Rows& rows, std::optional<int64_
                                       {"outside", bytes(bytes_.outside)},
                                       {"remedies", remedies}});
   }
-  fail(message::budget_too_small, {{"budget", options_.budget ? bytes(*options_.budget) : "of this machine"},
-                                   {"samples", rows.size()},
-                                   {"outside", bytes(bytes_.outside)},
-                                   {"long_lived", bytes(ledger.long_lived())},
-                                   {"needed", bytes(budget_to_name(*needed))},
-                                   {"remedies", remedies}});
+  fail(message::budget_too_small,
+       {{"budget", options_.budget ? bytes(*options_.budget) : "of this machine"},
+        {"what", for_other ? other_.what : "a micro-batch of " + std::to_string(rows.size()) + " sample(s)"},
+        {"outside", bytes(bytes_.outside)},
+        {"long_lived", bytes(ledger.long_lived())},
+        {"needed", bytes(budget_to_name(*needed))},
+        {"remedies", remedies}});
 }
 
-void Planner::refuse(const Batch& batch, const std::optional<Batch>& largest) {
+void Planner::refuse(const Batch& batch, const std::optional<Batch>& largest, const OtherWork& other) {
+  other_ = other;
   note_static();
-  memory::measure_outside();
+  {
+    const WithoutBudget scope;
+    warm_up(batch);
+  }
   if (micro_batch_ > 0) give_up(batch, rows_of_largest_group(batch));
   if (largest) give_up(*largest, {0});
   give_up(batch, {largest_first(batch.sizes()).front()});

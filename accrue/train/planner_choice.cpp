@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "accrue/base/clock.h"
 #include "accrue/memory/allocator.h"
@@ -60,14 +61,16 @@ std::vector<int64_t> run_of(const std::vector<int64_t>& order, size_t first,
 /// Of the process, what is neither tensors nor code, in bytes: where libraries make something for each size
 /// that they see, it grows with every size that is tried.
 int64_t scratch_now() {
+  memory::measure_outside();
   return memory::statistics().outside - memory::read_resident().files;
 }
 
+/// At least 0.
 int64_t median_of(std::vector<int64_t> numbers) {
   if (numbers.empty()) return 0;
   const auto middle = numbers.begin() + static_cast<ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
+  return std::max<int64_t>(*middle, 0);
 }
 
 }  // namespace
@@ -96,6 +99,7 @@ bool Planner::is_ragged(const Batch& batch) const {
 
 void Planner::prepare(const Batch& batch, const std::optional<Batch>& largest) {
   note_static();
+  warm_up(batch);
   took_kept_choice_ = micro_batch_ == 0 && take_kept_choice(batch);
   if (micro_batch_ > 0) {
     prepare_given(batch);
@@ -110,6 +114,18 @@ void Planner::prepare(const Batch& batch, const std::optional<Batch>& largest) {
   if (micro_batch_ == 0) chosen_seconds_ = seconds_;  // of a given size nothing was timed with care
   note_reached();
   prepared_ = true;
+}
+
+/// Two samples, so that code and scratch of a micro-step are in the process when it is measured: another size
+/// than one brings up to 11 MiB of code for convolutions.
+void Planner::warm_up(const Batch& batch) {
+  if (!usable_budget()) return;
+  Rows rows = largest_first(batch.sizes());
+  const size_t most = micro_batch_ == 1 ? 1 : 2;
+  if (rows.size() > most) rows.erase(rows.begin(), rows.end() - static_cast<ptrdiff_t>(most));
+  static_cast<void>(run_probe(
+      model_, loss_, updater_, [&] { return batch.select(rows); }, options_.probe));
+  memory::measure_outside();
 }
 
 void Planner::note_reached() {
@@ -163,7 +179,6 @@ void Planner::try_shapes(const Batch& batch) {
 /// The first run of anything makes things that stay: the second one tells.
 std::optional<Probe> Planner::try_twice(const Batch& batch, const Rows& rows) {
   const std::optional<Probe> first = try_rows(batch, rows, true);
-  memory::measure_outside();
   return first ? try_rows(batch, rows, true) : first;
 }
 
@@ -232,11 +247,13 @@ bool Planner::try_sizes(const Batch& batch) {
     return std::clamp(batches, least, kLonger * least) - clock.seconds();
   };
   candidates_.clear();
-  const int64_t code_before = memory::read_resident().files;
   std::vector<int64_t> left_by_sizes;
   int64_t of_last = 0;  // scratch that the size before left
+  int64_t of_before = 0;
+  // As much again as the sizes before left, once for this one and for each that nobody will try.
   const auto fits_beside = [&](const GroupSize& size) {
-    return fits(size) && (!bytes_.budget || bytes_.room(size) + reserve_of(*bytes_.budget) / 2 >= of_last);
+    const int64_t coming = std::min(of_last, of_before) + kUntriedSizes * median_of(left_by_sizes);
+    return fits(size) && (!bytes_.budget || bytes_.room(size) + spare_reserve() >= coming);
   };
   int worse = 0;
   bool out_of_time = false;
@@ -246,7 +263,7 @@ bool Planner::try_sizes(const Batch& batch) {
     if (last) capacity = static_cast<int64_t>(whole.total);
     Trial trial{.capacity = capacity, .rows = like_a_group(sizes, capacity)};
     trial.size = size_of(trial.rows, sizes, layout());
-    const bool fitting = fits_beside(trial.size);
+    const bool fitting = trials.empty() || fits_beside(trial.size);
     const int64_t before = scratch_now();
     out_of_time = false;
     const bool in_time = trials.empty() || 2 * predict(trial.size).seconds.value_or(0) < left();
@@ -261,7 +278,7 @@ bool Planner::try_sizes(const Batch& batch) {
                              .fits = fitting && !refused});
       break;
     }
-    of_last = scratch_now() - before;
+    of_before = std::exchange(of_last, scratch_now() - before);
     if (trials.size() > 1) left_by_sizes.push_back(of_last);  // the first two bring what comes once
     trial.seconds = probe->seconds;
     repeat(batch, trial, left());
@@ -273,9 +290,9 @@ bool Planner::try_sizes(const Batch& batch) {
     }
     worse = is_worse() ? worse + 1 : 0;
   }
-  scratch_of_size_ = std::max<int64_t>(median_of(left_by_sizes), 0);
+  bytes_.scratch_of_size = std::max(bytes_.scratch_of_size, median_of(left_by_sizes));
   repeat_in_turns(batch, trials, left());
-  return choose(trials, whole, out_of_time, memory::read_resident().files - code_before);
+  return choose(trials, whole, out_of_time);
 }
 
 /// Once more at least where there is time, and as often as fills a moment: the first run of a size is slower,
@@ -302,11 +319,11 @@ void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, do
   }
 }
 
-/// The smallest of those that are as fast as the fastest within noise, of those that use at most so much of
-/// the reserve; null where there is none.
-const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& trials, int64_t spare) const {
+/// The smallest of those that are as fast as the fastest within noise; null where none stays. Trying sizes
+/// leaves scratch in the process, so that what has run may not fit any more: half of the reserve is for that.
+const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& trials) const {
   const auto stays = [&](const Trial& trial) {
-    return !bytes_.budget || bytes_.room(trial.size) + spare >= 0;
+    return !bytes_.budget || bytes_.room(trial.size) + spare_reserve() >= 0;
   };
   double best = std::numeric_limits<double>::infinity();
   for (const Trial& trial : trials) {
@@ -318,28 +335,19 @@ const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& tria
   return nullptr;
 }
 
-/// Trying sizes leaves scratch and code in the process, so that what has run may not fit any more: half of
-/// the reserve is for that, or else all of it and so much of the guard as has become code, which the guard is
-/// for. Returns false where that is not enough for any.
-bool Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time,
-                     int64_t new_code) {
-  const int64_t reserve = bytes_.budget ? reserve_of(*bytes_.budget) : 0;
-  const Trial* chosen = fastest_that_stays(trials, reserve / 2);
-  if (chosen == nullptr) {
-    give_out_of_guard(std::clamp<int64_t>(new_code, 0, options_.guard / 2));
-    chosen = fastest_that_stays(trials, reserve);
-  }
+/// Returns false where none stays.
+bool Planner::choose(const std::vector<Trial>& trials, const GroupSize& whole, bool out_of_time) {
+  const Trial* const chosen = fastest_that_stays(trials);
   for (const Trial& trial : trials) {
     candidates_.push_back({trial.capacity, static_cast<int64_t>(trial.rows.size()), trial.peak,
                            memory::is_installed(), true, trial.rate() * whole.total});
   }
   std::sort(candidates_.begin(), candidates_.end(),
             [](const Candidate& a, const Candidate& b) { return a.capacity < b.capacity; });
-  if (chosen == nullptr) return trials.empty();
+  if (chosen == nullptr) return !bytes_.budget;
   capacity_ = chosen->capacity;
-  if (bytes_.budget) {
-    bytes_.reserve_used = std::clamp<int64_t>(-bytes_.room(chosen->size), 0, reserve);
-  }
+  if (bytes_.budget)
+    bytes_.reserve_used = std::clamp<int64_t>(-bytes_.room(chosen->size), 0, spare_reserve());
   // Where larger was faster up to the end of the time, what comes next is not timed but most likely faster
   // too.
   for (int doubling = 0; out_of_time && chosen == &trials.back() && doubling < kUntimedDoublings;

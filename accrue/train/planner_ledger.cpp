@@ -8,13 +8,6 @@
 #include "accrue/train/planner.h"
 
 namespace accrue {
-namespace {
-
-// That a run meets: the rest of its last batch, and of an evaluation.
-constexpr int64_t kUntriedSizes = 2;
-
-}  // namespace
-
 memory::Ledger Planner::ledger(const Plan& plan, const Sizes& sizes) const {
   memory::Ledger ledger = static_ledger(model_, updater_);
   const std::vector<GroupSize> groups = group_sizes(plan, sizes, layout());
@@ -29,12 +22,13 @@ memory::Ledger Planner::ledger(const Plan& plan, const Sizes& sizes) const {
   const int64_t own = ledger.long_lived() - ledger.caller_gradients.value_or(0);
   const int64_t fixed = std::max(bytes_.fixed, own);
   ledger.input_data = fixed - own + bytes_.data;
-  ledger.outside = bytes_.outside + kUntriedSizes * scratch_of_size_;
+  const int64_t scratch = kUntriedSizes * bytes_.scratch_of_size;
+  ledger.outside = bytes_.outside + scratch;
   ledger.rounding =
       bytes_.ends + std::llround((bytes_.spread - 1) *
                                  (static_cast<double>(fixed + bytes_.data) + bytes_.memory.predict(largest)));
   const int64_t later = std::llround(static_cast<double>(fixed - bytes_.fixed) * bytes_.spread);
-  ledger.predicted = std::max(bytes_.peak(largest) + later + kUntriedSizes * scratch_of_size_, reached_);
+  ledger.predicted = std::max(bytes_.peak(largest) + later + scratch, reached_);
   return ledger;
 }
 

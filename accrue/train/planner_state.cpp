@@ -58,7 +58,8 @@ std::string Planner::Bytes::to_json() const {
               {"outside", outside},
               {"spread", spread},
               {"ends", ends},
-              {"reserve_used", reserve_used}}
+              {"reserve_used", reserve_used},
+              {"scratch_of_size", scratch_of_size}}
       .dump();
 }
 
@@ -72,7 +73,8 @@ Planner::Bytes Planner::Bytes::from_json(const std::string& text) {
           .spread = json.at("spread"),
           .ends = json.value("ends", int64_t{0}),
           .budget = json.at("budget").is_null() ? std::nullopt : std::optional<int64_t>(json.at("budget")),
-          .reserve_used = json.value("reserve_used", int64_t{0})};
+          .reserve_used = json.value("reserve_used", int64_t{0}),
+          .scratch_of_size = json.value("scratch_of_size", int64_t{0})};
 }
 
 std::string Planner::to_json() const {
@@ -187,8 +189,6 @@ bool Planner::take_kept_choice(const Batch& batch) {
   bytes_.spread = 1;  // of this process from here on
   bytes_.ends = 0;
   std::optional<Probe> probe = try_group(batch, cut, largest);
-  memory::measure_outside();
-  bytes_.outside = memory::statistics().outside;
   double seconds = probe ? probe->seconds : 0;
   for (int run = 0; probe && run < 2; ++run) {  // the first run of anything is slower
     probe = try_group(batch, cut, largest);

@@ -60,6 +60,10 @@ Part first_groups(const Part& full, int64_t num_groups) {
     return {full.batch.rows(0, samples), std::move(cut)};
   }
   if (samples < 2) fail(message::verify_nothing_fits, {{"samples", samples}, {"batch", full.plan.batch}});
+  return two_halves(full, samples);
+}
+
+Part two_halves(const Part& full, int64_t samples) {
   return {full.batch.rows(0, samples),
           plan(samples, {.num_micro_steps = 2, .remainder = Remainder::smaller})};
 }

@@ -20,6 +20,9 @@ Part whole_part(const Batch& batch, const VerifyOptions& options);
 /// says nothing; BudgetError if it has one sample.
 Part first_groups(const Part& full, int64_t num_groups);
 
+/// The first `samples` of `full` (at least two) in two parts.
+Part two_halves(const Part& full, int64_t samples);
+
 /// The most groups that stay under `limit_bytes` by a line through the peaks of live tensor bytes that `run`
 /// takes with one and with two groups, beside `held_bytes` that are there already.
 int64_t groups_within(const Part& full, int64_t limit_bytes, int64_t held_bytes,

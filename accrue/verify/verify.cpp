@@ -78,8 +78,18 @@ Measurement measure_what_fits(const Model& model, const Loss& loss, const Verify
     memory::empty_cache();
     if (!recompute.use_all()) num_groups = groups_accepted(full, num_groups, run);
   }
+  // Less than a group is tried where memory is refused; a limit that is foretold by is not passed.
+  const int64_t half = options.memory_limit_bytes ? 0 : full.plan.groups.front().length / 2;
+  for (int64_t samples = half; samples > 1; samples /= 2) {
+    part = two_halves(full, samples);
+    try {
+      return measure(model, loss, part, options);
+    } catch (const c10::OutOfMemoryError&) {
+    }
+    memory::empty_cache();
+  }
   fail(message::verify_nothing_fits,
-       {{"samples", full.plan.groups.front().length}, {"batch", full.plan.batch}});
+       {{"samples", half > 1 ? 2 : full.plan.groups.front().length}, {"batch", full.plan.batch}});
 }
 
 VerdictScope scope_of(const Model& model, const Part& part, const Batch& batch, uint64_t seed) {

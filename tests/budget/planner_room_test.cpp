@@ -100,7 +100,7 @@ TEST(Planner, PlansBySizesThatItChoseWhereTryingThemTookOfTheRoom) {
 TEST(Planner, CountsWhatEachSizeThatItTriesLeavesInTheProcess) {
   const Workload work = test::mlp_workload(256, 64);
   size_t tried = 0;
-  for (int64_t room = int64_t{8} << 20; room < int64_t{36} << 20; room += int64_t{3} << 20) {
+  for (int64_t room = int64_t{14} << 20; room < int64_t{44} << 20; room += int64_t{3} << 20) {
     std::deque<Scratch> scratch;
     std::set<int64_t> sizes;
     Loss loss = work.loss;

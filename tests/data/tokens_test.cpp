@@ -57,6 +57,7 @@ TEST(LoadTokens, ShardsAreCutIntoConsecutiveRows) {
   EXPECT_TRUE(at::equal(rows["input_ids"], longs({11, 12, 13, 14, 5, 6, 7, 8})));
   EXPECT_TRUE(at::equal(rows["labels"], rows["input_ids"]));
   EXPECT_TRUE(at::equal(rows["offsets"], longs({0, 4, 8})));
+  EXPECT_EQ(dataset.train->sample_size(2), Batch(rows).sizes()[0]);
   EXPECT_ERROR(dataset.train->gather(std::vector<int64_t>{3}), IndexError,
                "sample 3 was asked for and there are 3; ids from 0 to 2 are needed");
 }

@@ -169,6 +169,20 @@ class Memory(ProgramTest):
                 self.assertLess(abs(record["memory"]["predicted_bytes"] / peak - 1), 0.05)
                 self.assertGreater(max(record["micro_sizes"]), 1)
 
+    def test_an_evaluation_that_takes_more_than_a_micro_step_counts(self):
+        # Scores of 1024 tokens over 8192 words, in float64: 64 MiB that no micro-step takes.
+        self.write("rows.jsonl", jsonl([{"ids": [(place * row) % 23 for place in range(16)]} for row in range(1, 9)]))
+        self.write("valid.jsonl", jsonl([{"ids": [place % 23 for place in range(1024)]}]))
+        text = IN_ORDER.replace("train: rows.jsonl,", "train: rows.jsonl, valid: valid.jsonl,").replace("vocabulary: 23", "vocabulary: 8192")
+        self.write("run.yaml", text.replace("micro_batch: 8, ", "").replace("on_refusal: stop, ", ""))
+        least = self.least()
+        # Free blocks that are held without a limit count in what is named.
+        _, said = self.peak("train", "run.yaml", "--set", f"batch.memory={least - (80 << 20)}", code=5)
+        self.assertIn("an evaluation of one sample does not fit beside", said)
+        self.assertFalse((self.folder / "run").exists())
+        peak, _ = self.peak("train", "run.yaml", "--set", f"batch.memory={least}")
+        self.assertLess(peak, MARGIN * least)
+
     def test_a_table_that_takes_more_to_read_than_to_train_on(self):
         # 16 MiB of text and 63 features of 32,000 samples; what reading took and gave back does not count later.
         rows = [f"w{row % 60},{row % 97}.5,{'xz'[row % 2] * 400},{row % 3}" for row in range(40_000)]
