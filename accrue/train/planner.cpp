@@ -111,6 +111,12 @@ int64_t Planner::spare_reserve() const {
   return bytes_.budget ? reserve_of(*bytes_.budget) / 2 : 0;
 }
 
+/// Whether a group of this size fits where trying sizes has left scratch in the process, and beside so many
+/// bytes more that come: half of the reserve is for that.
+bool Planner::stays(const GroupSize& size, int64_t coming) const {
+  return !bytes_.budget || bytes_.room(size) + spare_reserve() >= coming;
+}
+
 bool Planner::fits(const GroupSize& size, const Bytes& bytes) const {
   if (refused_ && size.total >= *refused_) return false;
   if (!bytes.budget || !bytes.memory.is_fitted()) return true;

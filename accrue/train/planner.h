@@ -185,6 +185,7 @@ class Planner {
   void compare_speed(const GroupSize& size, double seconds);
   std::optional<int64_t> usable_budget() const;
   int64_t spare_reserve() const;
+  bool stays(const GroupSize& size, int64_t coming = 0) const;
   Rows like_a_group(const std::vector<int64_t>& sizes, int64_t capacity) const;
   Rows rows_of_largest_group(const Batch& batch) const;
   void prepare_given(const Batch& batch);

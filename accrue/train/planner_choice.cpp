@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "accrue/base/clock.h"
+#include "accrue/base/median.h"
 #include "accrue/memory/allocator.h"
 #include "accrue/memory/resident.h"
 #include "accrue/plan/by_size.h"
@@ -65,12 +66,9 @@ int64_t scratch_now() {
   return memory::statistics().outside - memory::read_resident().files;
 }
 
-/// At least 0.
-int64_t median_of(std::vector<int64_t> numbers) {
-  if (numbers.empty()) return 0;
-  const auto middle = numbers.begin() + static_cast<ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return std::max<int64_t>(*middle, 0);
+/// What one size leaves, from what several left.
+int64_t scratch_of_one(const std::vector<int64_t>& left_by_sizes) {
+  return left_by_sizes.empty() ? 0 : std::max<int64_t>(upper_median(left_by_sizes), 0);
 }
 
 }  // namespace
@@ -252,8 +250,8 @@ bool Planner::try_sizes(const Batch& batch) {
   int64_t of_before = 0;
   // As much again as the sizes before left, once for this one and for each that nobody will try.
   const auto fits_beside = [&](const GroupSize& size) {
-    const int64_t coming = std::min(of_last, of_before) + kUntriedSizes * median_of(left_by_sizes);
-    return fits(size) && (!bytes_.budget || bytes_.room(size) + spare_reserve() >= coming);
+    const int64_t coming = std::min(of_last, of_before) + kUntriedSizes * scratch_of_one(left_by_sizes);
+    return fits(size) && stays(size, coming);
   };
   int worse = 0;
   bool out_of_time = false;
@@ -290,7 +288,7 @@ bool Planner::try_sizes(const Batch& batch) {
     }
     worse = is_worse() ? worse + 1 : 0;
   }
-  bytes_.scratch_of_size = std::max(bytes_.scratch_of_size, median_of(left_by_sizes));
+  bytes_.scratch_of_size = std::max(bytes_.scratch_of_size, scratch_of_one(left_by_sizes));
   repeat_in_turns(batch, trials, left());
   return choose(trials, whole, out_of_time);
 }
@@ -319,18 +317,14 @@ void Planner::repeat_in_turns(const Batch& batch, std::vector<Trial>& trials, do
   }
 }
 
-/// The smallest of those that are as fast as the fastest within noise; null where none stays. Trying sizes
-/// leaves scratch in the process, so that what has run may not fit any more: half of the reserve is for that.
+/// The smallest of those that are as fast as the fastest within noise; null where none stays.
 const Planner::Trial* Planner::fastest_that_stays(const std::vector<Trial>& trials) const {
-  const auto stays = [&](const Trial& trial) {
-    return !bytes_.budget || bytes_.room(trial.size) + spare_reserve() >= 0;
-  };
   double best = std::numeric_limits<double>::infinity();
   for (const Trial& trial : trials) {
-    if (stays(trial)) best = std::min(best, trial.rate());
+    if (stays(trial.size)) best = std::min(best, trial.rate());
   }
   for (const Trial& trial : trials) {
-    if (stays(trial) && trial.rate() <= kNoise * best) return &trial;
+    if (stays(trial.size) && trial.rate() <= kNoise * best) return &trial;
   }
   return nullptr;
 }

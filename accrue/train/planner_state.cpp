@@ -5,6 +5,7 @@
 
 #include "accrue/base/error.h"
 #include "accrue/base/log.h"
+#include "accrue/base/median.h"
 #include "accrue/base/messages/train.h"
 #include "accrue/base/units.h"
 #include "accrue/memory/allocator.h"
@@ -156,11 +157,9 @@ void Planner::compare_speed(const GroupSize& size, double seconds) {
 
 std::optional<double> Planner::contradiction() const {
   if (slowness_.size() < kTellingMicroSteps) return std::nullopt;
-  std::vector<double> sorted(slowness_.begin(), slowness_.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  const bool contradicts = *middle > kContradiction || *middle * kContradiction < 1;
-  return contradicts ? std::optional(*middle) : std::nullopt;
+  const double times = upper_median(std::vector<double>(slowness_.begin(), slowness_.end()));
+  const bool contradicts = times > kContradiction || times * kContradiction < 1;
+  return contradicts ? std::optional(times) : std::nullopt;
 }
 
 /// A kept choice is good if its largest group still fits here and now, and if it does not run far faster than

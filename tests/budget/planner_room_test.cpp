@@ -6,9 +6,11 @@
 
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "accrue/base/error.h"
@@ -24,6 +26,7 @@ using test::budget_with;
 using test::by_measurement;
 using test::Limited;
 using test::Trained;
+using test::within;
 using test::Workload;
 using testing::HasSubstr;
 
@@ -34,10 +37,8 @@ TEST(Planner, HalvesTheMicroBatchWhereTheRoomIsHalved) {
     Trained trained(work);
     const int64_t budget = budget_with(room);
     const Limited limited(budget);
-    PlannerOptions options = by_measurement();
-    options.budget = budget;
-    options.seconds = 0;  // as many as are measured for bytes
-    Planner planner(work.model, work.loss, trained.updater, options);
+    // No seconds: as many sizes as are measured for bytes.
+    Planner planner(work.model, work.loss, trained.updater, within(budget, 0));
     planner.prepare(work.batch);
     int64_t fitting = 1;
     while (planner.fits({.samples = 2.0 * static_cast<double>(fitting),
@@ -62,28 +63,32 @@ class Scratch {
   void* start_ = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 };
 
+/// The same loss, which says how many samples each micro-step has.
+Loss telling(const Loss& loss, std::function<void(int64_t)> tell) {
+  Loss told = loss;
+  told.known.reset();
+  told.terms = [loss, tell = std::move(tell)](const Outputs& outputs, const MicroBatch& micro) {
+    tell(micro.size());
+    return loss.terms(outputs, micro);
+  };
+  return told;
+}
+
 TEST(Planner, PlansBySizesThatItChoseWhereTryingThemTookOfTheRoom) {
   const Workload work = test::mlp_workload(1024, 256);
   int left_behind = 0;
   int larger_chosen = 0;
   for (int64_t room = int64_t{4} << 20; room < int64_t{11} << 20; room += 1 << 19) {
     std::optional<Scratch> scratch;
-    Loss loss = work.loss;
-    loss.known.reset();
-    loss.terms = [&](const Outputs& outputs, const MicroBatch& micro) {
-      if (micro.size() == 64 && !scratch) {
-        scratch.emplace();
-        ++left_behind;
-      }
-      return work.loss.terms(outputs, micro);
-    };
+    const Loss loss = telling(work.loss, [&](int64_t samples) {
+      if (samples != 64 || scratch) return;
+      scratch.emplace();
+      ++left_behind;
+    });
     Trained trained(work);
     const int64_t budget = budget_with(room);
     const Limited limited(budget);
-    PlannerOptions options = by_measurement();
-    options.budget = budget;
-    options.seconds = 0.3;
-    Planner planner(work.model, loss, trained.updater, options);
+    Planner planner(work.model, loss, trained.updater, within(budget, 0.3));
     try {
       planner.prepare(work.batch);
     } catch (const BudgetError&) {
@@ -99,23 +104,22 @@ TEST(Planner, PlansBySizesThatItChoseWhereTryingThemTookOfTheRoom) {
 
 TEST(Planner, CountsWhatEachSizeThatItTriesLeavesInTheProcess) {
   const Workload work = test::mlp_workload(256, 64);
+  {  // Code that runs for the first time is memory too.
+    Trained trained(work);
+    const Loss loss = telling(work.loss, [](int64_t) {});
+    Planner(work.model, loss, trained.updater, by_measurement()).prepare(work.batch);
+  }
   size_t tried = 0;
   for (int64_t room = int64_t{14} << 20; room < int64_t{44} << 20; room += int64_t{3} << 20) {
     std::deque<Scratch> scratch;
     std::set<int64_t> sizes;
-    Loss loss = work.loss;
-    loss.known.reset();
-    loss.terms = [&](const Outputs& outputs, const MicroBatch& micro) {
-      if (sizes.insert(micro.size()).second) scratch.emplace_back();
-      return work.loss.terms(outputs, micro);
-    };
+    const Loss loss = telling(work.loss, [&](int64_t samples) {
+      if (sizes.insert(samples).second) scratch.emplace_back();
+    });
     Trained trained(work);
     const int64_t budget = budget_with(room);
     const Limited limited(budget);
-    PlannerOptions options = by_measurement();
-    options.budget = budget;
-    options.seconds = 0.2;
-    Planner planner(work.model, loss, trained.updater, options);
+    Planner planner(work.model, loss, trained.updater, within(budget, 0.2));
     planner.prepare(work.batch);
     tried = sizes.size();
     memory::measure_outside();
@@ -150,9 +154,7 @@ TEST(Planner, RecomputesWhatASampleNeedsAndSaysWhatElseWouldDo) {
   const int64_t budget = budget_with(needed * 7 / 10);
   {
     const Limited limited(budget);
-    PlannerOptions options = by_measurement();
-    options.budget = budget;
-    Planner planner(work.model, work.loss, trained.updater, options);
+    Planner planner(work.model, work.loss, trained.updater, within(budget));
     planner.prepare(work.batch);
     EXPECT_GT(planner.num_recomputed(), 0);
     EXPECT_LT(planner.num_recomputed(), 9);
@@ -161,8 +163,7 @@ TEST(Planner, RecomputesWhatASampleNeedsAndSaysWhatElseWouldDo) {
   {
     const int64_t nothing = budget_with(int64_t{1} << 20);
     const Limited limited(nothing);
-    PlannerOptions options = by_measurement();
-    options.budget = nothing;
+    PlannerOptions options = within(nothing);
     options.recompute = Recompute::never;
     Planner planner(work.model, work.loss, trained.updater, options);
     std::string text;

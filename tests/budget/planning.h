@@ -14,6 +14,13 @@ inline PlannerOptions by_measurement(bool sorts = false) {
   return {.grouping = sorts ? Grouping::by_size : Grouping::as_given, .seconds = 0.5};
 }
 
+inline PlannerOptions within(int64_t budget, double seconds = 0.5) {
+  PlannerOptions options = by_measurement();
+  options.budget = budget;
+  options.seconds = seconds;
+  return options;
+}
+
 /// Bytes of the process with room for so many more.
 inline int64_t budget_with(int64_t room) {
   memory::empty_cache();
